@@ -1,0 +1,1 @@
+//! The demo server: small MCP servers for trying and testing the proxy.

@@ -1,0 +1,3 @@
+//! The offline program: what people do with recorded sessions.
+
+fn main() {}

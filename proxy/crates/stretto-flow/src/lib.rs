@@ -1,0 +1,1 @@
+//! Flows: which lookups follow a call, learned from recorded sessions.

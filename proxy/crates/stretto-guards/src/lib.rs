@@ -1,0 +1,1 @@
+//! Policy rules that check an agent's writes.

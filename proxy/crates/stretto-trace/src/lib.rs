@@ -1,0 +1,5 @@
+//! Recorded sessions as data: the log format, its reader, and the episodes made from it.
+
+pub mod episode;
+
+pub use episode::{Episode, Event, ToolCall, ToolDoc, ToolKind, ToolManifest, TurnUsage};

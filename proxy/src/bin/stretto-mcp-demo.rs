@@ -1,0 +1,3 @@
+//! The demo server.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The proxy.
+
+fn main() {}
