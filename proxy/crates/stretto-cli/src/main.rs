@@ -1,3 +1,7 @@
 //! The offline program: what people do with recorded sessions.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stretto_cli::run(std::env::args_os())
+}

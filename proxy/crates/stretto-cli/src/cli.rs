@@ -1,0 +1,69 @@
+//! The command line.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::screen::Screen;
+use crate::show;
+
+/// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
+#[derive(Debug, Parser)]
+#[command(name = "stretto", version, after_help = EXIT_CODES, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// When to use colour; `auto` does on a terminal, unless `NO_COLOR` is set
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  it could not be done, or a check did not pass; stderr has one line about it
+  2  the command line is wrong";
+
+/// One command of the program.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show a recorded session: a summary, then turn by turn
+    Show(show::Args),
+}
+
+impl Command {
+    /// Runs the command. What it shows goes to `screen`.
+    ///
+    /// # Errors
+    ///
+    /// Whatever kept the command from doing its work, as one chain of causes.
+    pub fn run(&self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+        match self {
+            Self::Show(args) => show::run(args, screen),
+        }
+    }
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal that takes it.
+    Auto,
+    /// Also into files and pipes.
+    Always,
+    /// Nowhere.
+    Never,
+}
+
+impl Color {
+    /// Makes this the whole program's choice.
+    pub(crate) fn write_global(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::AlwaysAnsi,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}

@@ -1,0 +1,16 @@
+//! Session logs: what crossed a proxy between an MCP host and a server, a line at a time.
+//!
+//! ```text
+//!   wire ──► encode_entry ──► <session>.jsonl ──► read_log ──► Log
+//! ```
+//!
+//! A log is JSONL. Its first line is the [`Header`]; every other line is one line of the
+//! wire, with the time and the side it came from: as `message` when it is one JSON value,
+//! as `raw` text when it is not.
+
+mod embeds;
+mod entry;
+mod header;
+
+pub use entry::{Who, encode_entry};
+pub use header::{Header, LOG_VERSION};
