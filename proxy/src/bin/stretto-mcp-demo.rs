@@ -1,3 +1,7 @@
-//! The demo server.
+//! The demo server: small MCP servers for trying and testing the proxy.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stretto_demo_server::main()
+}

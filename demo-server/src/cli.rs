@@ -1,0 +1,356 @@
+//! The command line.
+//!
+//! Parsed by hand: the program is started once for each measurement of the proxy in front of
+//! it, and has few options.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use thiserror::Error;
+
+/// What `--help` prints.
+pub const USAGE: &str = "\
+Usage: stretto-mcp-demo [OPTIONS]
+
+A tiny MCP server for trying and testing the proxy, over stdio or Streamable HTTP.
+
+  --world echo|retail      which tools it has (default: echo)
+  --hide TOOL              the shop neither lists the tool nor answers calls of it; repeatable
+  --hint TOOL=false|none   the shop lists the tool as changing something, or without hints; repeatable
+
+  --http ADDR              serve Streamable HTTP on ADDR, such as 127.0.0.1:0, in place of stdio
+  --require-auth VALUE     with --http: the exact Authorization that every request must carry
+  --close                  with --http: one request per connection
+
+  -h, --help               print this, alone
+  -V, --version            print the version, alone
+
+Exit status: 0 at the host's end, 1 when the server cannot be set up, 2 when the command line is wrong.
+";
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub(crate) enum Asked {
+    /// How the program is used.
+    Usage,
+    /// Which version it is.
+    Version,
+    /// A server.
+    Serve(Box<Settings>),
+}
+
+/// The server that a command line asks for.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// Which built-in world answers.
+    pub(crate) world: WorldName,
+    /// Tools that the shop does not have.
+    pub(crate) hide: Vec<String>,
+    /// Tools whose hint the shop changes: to `readOnlyHint: false`, or to none.
+    pub(crate) hint: BTreeMap<String, Hint>,
+    /// Where to listen, in place of stdio.
+    pub(crate) http: Option<HttpSettings>,
+}
+
+/// A built-in world.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum WorldName {
+    /// Two tools that answer with their arguments.
+    #[default]
+    Echo,
+    /// A shop with four tools.
+    Retail,
+}
+
+impl WorldName {
+    /// The world of that name.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        match name {
+            "echo" => Some(Self::Echo),
+            "retail" => Some(Self::Retail),
+            _ => None,
+        }
+    }
+}
+
+/// What a tool says about changing things, when it is not what the world says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// `readOnlyHint: false`.
+    False,
+    /// `readOnlyHint: true`.
+    True,
+    /// Empty annotations.
+    None,
+}
+
+/// How to serve over HTTP.
+#[derive(Default)]
+pub(crate) struct HttpSettings {
+    /// Address and port, as written.
+    pub(crate) address: String,
+    /// The `Authorization` that every request must carry.
+    pub(crate) require_auth: Option<String>,
+    /// Whether a connection carries a single request.
+    pub(crate) close: bool,
+}
+
+impl std::fmt::Debug for HttpSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpSettings")
+            .field("address", &self.address)
+            .field("require_auth", &self.require_auth.as_ref().map(|_| "…"))
+            .field("close", &self.close)
+            .finish()
+    }
+}
+
+/// What is wrong with a command line.
+#[derive(Debug, PartialEq, Eq, Error)]
+pub(crate) enum Wrong {
+    #[error("{0} is no option")]
+    Unknown(String),
+    #[error("{0} needs a value")]
+    NoValue(&'static str),
+    #[error("{0} is given twice")]
+    Twice(&'static str),
+    #[error("{option} takes {takes}, and not {value}")]
+    Value {
+        option: &'static str,
+        takes: &'static str,
+        value: String,
+    },
+    #[error("{option} goes with {with}")]
+    Needs {
+        option: &'static str,
+        with: &'static str,
+    },
+    #[error("{0} stands alone")]
+    Alone(String),
+    #[error("an argument is not text: {0}")]
+    NotText(String),
+}
+
+/// Reads the words after the program's name.
+pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Wrong> {
+    let mut words = Words::of(words)?;
+    if let Some(alone) = words.first().and_then(alone) {
+        let name = words.next().unwrap_or_default();
+        return if words.is_empty() {
+            Ok(alone)
+        } else {
+            Err(Wrong::Alone(name))
+        };
+    }
+
+    let mut settings = Settings::default();
+    let mut world = None;
+    let mut address = None;
+    let mut require_auth = None;
+    let mut close = None;
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--world" => {
+                let value = words.value("--world")?;
+                let name = WorldName::of(&value).ok_or(Wrong::Value {
+                    option: "--world",
+                    takes: "echo or retail",
+                    value,
+                })?;
+                once("--world", &mut world, name)?;
+            }
+            "--hide" => settings.hide.push(words.value("--hide")?),
+            "--hint" => {
+                let value = words.value("--hint")?;
+                let (tool, hint) = hint(&value).ok_or(Wrong::Value {
+                    option: "--hint",
+                    takes: "TOOL=false or TOOL=none",
+                    value,
+                })?;
+                settings.hint.insert(tool, hint);
+            }
+            "--http" => once("--http", &mut address, words.value("--http")?)?,
+            "--require-auth" => once(
+                "--require-auth",
+                &mut require_auth,
+                words.value("--require-auth")?,
+            )?,
+            "--close" => once("--close", &mut close, ())?,
+            _ if alone(&word).is_some() => return Err(Wrong::Alone(word)),
+            _ => return Err(Wrong::Unknown(word)),
+        }
+    }
+
+    settings.world = world.unwrap_or_default();
+    settings.http = match address {
+        Some(address) => Some(HttpSettings {
+            address,
+            require_auth,
+            close: close.is_some(),
+        }),
+        None if require_auth.is_some() => {
+            return Err(Wrong::Needs {
+                option: "--require-auth",
+                with: "--http",
+            });
+        }
+        None if close.is_some() => {
+            return Err(Wrong::Needs {
+                option: "--close",
+                with: "--http",
+            });
+        }
+        None => None,
+    };
+    Ok(Asked::Serve(Box::new(settings)))
+}
+
+/// What a word asks for that must stand alone.
+fn alone(word: impl AsRef<str>) -> Option<Asked> {
+    match word.as_ref() {
+        "-h" | "--help" => Some(Asked::Usage),
+        "-V" | "--version" => Some(Asked::Version),
+        _ => None,
+    }
+}
+
+/// `TOOL=false` or `TOOL=none`.
+fn hint(text: &str) -> Option<(String, Hint)> {
+    let (tool, hint) = text.rsplit_once('=')?;
+    let hint = match hint {
+        "false" => Hint::False,
+        "none" => Hint::None,
+        _ => return None,
+    };
+    Some((tool.to_owned(), hint))
+}
+
+fn once<T>(option: &'static str, slot: &mut Option<T>, value: T) -> Result<(), Wrong> {
+    match slot.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Wrong::Twice(option)),
+    }
+}
+
+/// The words of a command line, one after another.
+struct Words(std::vec::IntoIter<String>);
+
+impl Words {
+    fn of(words: impl IntoIterator<Item = OsString>) -> Result<Self, Wrong> {
+        let text = |word: OsString| {
+            word.into_string()
+                .map_err(|word| Wrong::NotText(word.to_string_lossy().into_owned()))
+        };
+        let words: Vec<String> = words.into_iter().map(text).collect::<Result<_, _>>()?;
+        Ok(Self(words.into_iter()))
+    }
+
+    fn first(&self) -> Option<&str> {
+        self.0.as_slice().first().map(String::as_str)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.as_slice().is_empty()
+    }
+
+    fn next(&mut self) -> Option<String> {
+        self.0.next()
+    }
+
+    fn value(&mut self, option: &'static str) -> Result<String, Wrong> {
+        self.next().ok_or(Wrong::NoValue(option))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(line: &str) -> Result<Asked, Wrong> {
+        parse(line.split_whitespace().map(OsString::from))
+    }
+
+    fn settings(line: &str) -> Settings {
+        match asked(line) {
+            Ok(Asked::Serve(settings)) => *settings,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn nothing_asks_for_the_echo_world_on_stdio() {
+        let settings = settings("");
+        assert_eq!(settings.world, WorldName::Echo);
+        assert!(settings.http.is_none());
+    }
+
+    #[test]
+    fn options_repeat_where_they_may() {
+        let settings = settings("--world retail --hide a --hide b --hint c=false --hint d=none");
+        assert_eq!(settings.world, WorldName::Retail);
+        assert_eq!(settings.hide, ["a", "b"]);
+        assert_eq!(settings.hint["c"], Hint::False);
+        assert_eq!(settings.hint["d"], Hint::None);
+    }
+
+    #[test]
+    fn http_takes_its_options_in_any_order() {
+        let http = settings("--close --require-auth x --http 127.0.0.1:0")
+            .http
+            .unwrap();
+        assert_eq!(
+            (
+                http.address.as_str(),
+                http.require_auth.as_deref(),
+                http.close
+            ),
+            ("127.0.0.1:0", Some("x"), true)
+        );
+    }
+
+    #[test]
+    fn help_and_version_stand_alone() {
+        assert!(matches!(asked("-h"), Ok(Asked::Usage)));
+        assert!(matches!(asked("--help"), Ok(Asked::Usage)));
+        assert!(matches!(asked("-V"), Ok(Asked::Version)));
+        assert!(matches!(asked("--version"), Ok(Asked::Version)));
+        for line in [
+            "--help --world echo",
+            "--world echo --help",
+            "--version -V",
+            "-h x",
+        ] {
+            assert!(matches!(asked(line), Err(Wrong::Alone(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_a_usage_error() {
+        for line in [
+            "--wold",
+            "echo",
+            "--world",
+            "--world shop",
+            "--world=echo",
+            "--world echo --world echo",
+            "--hide",
+            "--hint",
+            "--hint a",
+            "--hint a=true",
+            "--http",
+            "--require-auth x",
+            "--require-auth",
+            "--close",
+            "--http 127.0.0.1:0 --close --close",
+            "--",
+        ] {
+            assert!(asked(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn the_required_authorization_is_not_in_debug_output() {
+        let settings = settings("--http 127.0.0.1:0 --require-auth hunter2");
+        assert!(!format!("{settings:?}").contains("hunter2"));
+    }
+}
