@@ -17,6 +17,7 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 mod cli;
+mod http;
 mod protocol;
 mod server;
 mod stdio;
@@ -58,7 +59,10 @@ pub fn main() -> ExitCode {
 /// Runs the server that the command line asks for, to its end.
 fn serve(settings: &Settings) -> io::Result<()> {
     let server = Server::new(settings);
-    stdio::serve(&server)
+    match &settings.http {
+        Some(http) => http::serve(server, http),
+        None => stdio::serve(&server),
+    }
 }
 
 fn print(text: &str) -> ExitCode {

@@ -125,22 +125,22 @@ fn number<'a>(text: &'a str, prefix: &str, suffixes: &[&str]) -> Option<&'a str>
 mod tests {
     use super::*;
 
-    fn call(tool: &str, arguments: Value) -> Result<Value, String> {
+    fn call(tool: &str, arguments: &Value) -> Result<Value, String> {
         let shop = Retail::new(Vec::new(), BTreeMap::new());
-        shop.call(tool, &arguments)
+        shop.call(tool, arguments)
             .map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text)))
     }
 
     #[test]
     fn an_email_finds_its_user() {
         assert_eq!(
-            call("find_user_id_by_email", json!({"email": "c7@example.com"})),
+            call("find_user_id_by_email", &json!({"email": "c7@example.com"})),
             Ok(json!("user_7"))
         );
         assert_eq!(
             call(
                 "find_user_id_by_email",
-                json!({"email": "c007@example.com"})
+                &json!({"email": "c007@example.com"})
             ),
             Ok(json!("user_007"))
         );
@@ -157,13 +157,13 @@ mod tests {
             json!(7),
         ] {
             assert_eq!(
-                call("find_user_id_by_email", json!({"email": email})),
+                call("find_user_id_by_email", &json!({"email": email})),
                 Err(NO_USER.into()),
                 "{email}"
             );
         }
         assert_eq!(
-            call("find_user_id_by_email", json!({})),
+            call("find_user_id_by_email", &json!({})),
             Err(NO_USER.into())
         );
     }
@@ -177,11 +177,11 @@ mod tests {
             "payment_methods": {"credit_card_12": {"source": "credit_card"}},
         });
         assert_eq!(
-            call("get_user_details", json!({"user_id": "user_12"})),
+            call("get_user_details", &json!({"user_id": "user_12"})),
             Ok(details)
         );
         assert_eq!(
-            call("get_user_details", json!({"user_id": "user_"})),
+            call("get_user_details", &json!({"user_id": "user_"})),
             Err(NO_USER.into())
         );
     }
@@ -196,12 +196,12 @@ mod tests {
             "payment_history": [{"payment_method_id": "credit_card_7"}],
         });
         assert_eq!(
-            call("get_order_details", json!({"order_id": "#W7b"})),
+            call("get_order_details", &json!({"order_id": "#W7b"})),
             Ok(details)
         );
         for order in ["#W7c", "W7a", "#Wa", "#W7"] {
             assert_eq!(
-                call("get_order_details", json!({"order_id": order})),
+                call("get_order_details", &json!({"order_id": order})),
                 Err(NO_ORDER.into()),
                 "{order}"
             );
@@ -215,7 +215,7 @@ mod tests {
             assert_eq!(
                 call(
                     "cancel_pending_order",
-                    json!({"order_id": "#W7a", "reason": reason})
+                    &json!({"order_id": "#W7a", "reason": reason})
                 ),
                 Ok(cancelled)
             );
@@ -223,12 +223,12 @@ mod tests {
         assert_eq!(
             call(
                 "cancel_pending_order",
-                json!({"order_id": "#W7a", "reason": "found it cheaper"})
+                &json!({"order_id": "#W7a", "reason": "found it cheaper"})
             ),
             Err(NO_REASON.into())
         );
         assert_eq!(
-            call("cancel_pending_order", json!({"order_id": "#W7a"})),
+            call("cancel_pending_order", &json!({"order_id": "#W7a"})),
             Err(NO_REASON.into())
         );
     }
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(
             call(
                 "cancel_pending_order",
-                json!({"order_id": "7", "reason": "x"})
+                &json!({"order_id": "7", "reason": "x"})
             ),
             Err(NO_ORDER.into())
         );

@@ -1,73 +1,10 @@
-//! Runs the demo server as a program: real pipes, real exits.
-//!
-//! This test's executable is also the program: started with `DEMO_SERVER` in its environment it
-//! is the server, else it runs the tests, which start it that way.
+//! The built-in worlds over stdio.
 
-use std::env;
-use std::io::Write as _;
-use std::process::{Command, ExitCode, Output, Stdio};
-
-use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::{Value, json};
 
-const PROGRAM: &str = "DEMO_SERVER";
+use crate::{answers, run};
 
-fn main() -> ExitCode {
-    if env::var_os(PROGRAM).is_some() {
-        return stretto_demo_server::main();
-    }
-    let arguments = Arguments::from_args();
-    libtest_mimic::run(&arguments, tests()).exit_code()
-}
-
-macro_rules! tests {
-    ($($name:ident),* $(,)?) => {
-        fn tests() -> Vec<Trial> {
-            vec![$(Trial::test(stringify!($name), || { $name(); Ok::<(), Failed>(()) })),*]
-        }
-    };
-}
-
-tests![
-    each_kind_of_line_gets_the_answer_of_the_table,
-    a_wrong_command_line_shows_the_usage_and_exits_2,
-    help_and_version_go_to_stdout,
-    hidden_tools_are_unknown,
-];
-
-/// The program with these options.
-fn demo(options: &[&str]) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
-    command
-        .env(PROGRAM, "1")
-        .args(options)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
-
-/// What the program does with an input that then ends.
-fn run(options: &[&str], input: &str) -> Output {
-    let mut child = demo(options).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    // A program that has ended already does not read its input.
-    drop(stdin.write_all(input.as_bytes()));
-    drop(stdin);
-    child.wait_with_output().unwrap()
-}
-
-fn answers(options: &[&str], input: &str) -> Vec<Value> {
-    let output = run(options, input);
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
-}
-
-fn each_kind_of_line_gets_the_answer_of_the_table() {
+pub(crate) fn each_kind_of_line_gets_the_answer_of_the_table() {
     let input = r#"
 hello
 [{"id":1,"method":"ping"}]
@@ -119,7 +56,7 @@ hello
     assert_eq!(answers.len(), 11);
 }
 
-fn a_wrong_command_line_shows_the_usage_and_exits_2() {
+pub(crate) fn a_wrong_command_line_shows_the_usage_and_exits_2() {
     for options in [
         &["--wrld"][..],
         &["--world"],
@@ -137,7 +74,7 @@ fn a_wrong_command_line_shows_the_usage_and_exits_2() {
     }
 }
 
-fn help_and_version_go_to_stdout() {
+pub(crate) fn help_and_version_go_to_stdout() {
     let output = run(&["--help"], "");
     assert!(output.status.success());
     assert_eq!(
@@ -152,7 +89,7 @@ fn help_and_version_go_to_stdout() {
     );
 }
 
-fn hidden_tools_are_unknown() {
+pub(crate) fn hidden_tools_are_unknown() {
     let input = r#"{"id":1,"method":"tools/list"}
 {"id":2,"method":"tools/call","params":{"name":"get_user_details","arguments":{"user_id":"user_7"}}}
 "#;
