@@ -19,7 +19,7 @@
 //! let call = |id: &str, name: &str, arguments| {
 //!     ToolCall { id: id.to_owned(), name: name.to_owned(), arguments }
 //! };
-//! facts.user_said("Cancel #W7 please, I found it cheaper. I'm ann@example.com.");
+//! facts.user_said("Please cancel #W7, I found it cheaper. I am ann@example.com.");
 //! facts.called(&call("1", "find_user_id_by_email", json!({"email": "ann@example.com"})));
 //! facts.returned("1", "find_user_id_by_email", false, "ann_1");
 //! facts.called(&call("2", "get_order_details", json!({"order_id": "#W7"})));
@@ -44,11 +44,13 @@
 //! The same code checks recorded sessions. Nothing here reads a file, a clock or the network.
 
 mod airline;
+pub mod cases;
 mod checked;
 mod clock;
 mod exchange;
 mod facts;
 mod json;
+mod proposal;
 mod retail;
 mod rule;
 pub mod word_list;
@@ -58,6 +60,7 @@ use stretto_trace::ToolCall;
 pub use checked::{Checked, Explained, ExplainedVerdict, Finding, REFUSAL_START, refusal_text};
 pub use exchange::Exchange;
 pub use facts::Facts;
+pub use proposal::{Flag, Listings};
 pub use rule::{Rule, Verdict};
 
 use rule::{Objection, Ruling, require};
