@@ -11,6 +11,14 @@
 mod embeds;
 mod entry;
 mod header;
+mod read;
+mod result;
+mod tools;
+mod turns;
 
-pub use entry::{Who, encode_entry};
+pub use entry::{Body, Entry, Who, encode_entry};
 pub use header::{Header, LOG_VERSION};
+pub use read::{Log, LogError, ParseError, VERSIONS_READ, read_log, read_logs, session_logs};
+pub use result::CallResult;
+pub use tools::{ListedTool, Tools, manifest, manifest_of};
+pub use turns::{EpisodeBuilder, episode, episode_with_answered};

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::Write as _;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
 use super::embeds::{Embeds, embeds};
 
@@ -36,6 +38,94 @@ impl Who {
 impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
+    }
+}
+
+/// One line of the wire, as a log holds it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When it was read, in milliseconds since the session began. Never decreases down a log.
+    pub t_ms: u64,
+    /// Whose line it was.
+    pub from: Who,
+    /// What it said.
+    pub body: Body,
+}
+
+/// What a line said.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// One JSON value: a JSON-RPC message, an array of them (a batch), or anything else.
+    Message(Value),
+    /// Text that is no JSON value, without its line end.
+    Raw(String),
+}
+
+impl Entry {
+    /// The JSON-RPC messages of the line: the items of a batch, or the one that it is.
+    ///
+    /// There are none in raw text and in `null`.
+    pub fn messages(&self) -> &[Value] {
+        match &self.body {
+            Body::Message(Value::Array(batch)) => batch,
+            Body::Message(Value::Null) | Body::Raw(_) => &[],
+            Body::Message(message) => std::slice::from_ref(message),
+        }
+    }
+}
+
+impl Serialize for Entry {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut entry = serializer.serialize_struct("Entry", 3)?;
+        entry.serialize_field("t_ms", &self.t_ms)?;
+        entry.serialize_field("from", &self.from)?;
+        match &self.body {
+            Body::Message(message) => entry.serialize_field("message", message)?,
+            Body::Raw(raw) => entry.serialize_field("raw", raw)?,
+        }
+        entry.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    /// Unknown members are ignored. Of `message` and `raw` there must be exactly one; a null
+    /// message is one.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename = "a log entry")]
+        struct Members {
+            t_ms: u64,
+            from: Who,
+            #[serde(default, deserialize_with = "present")]
+            message: Option<Value>,
+            #[serde(default, deserialize_with = "present")]
+            raw: Option<String>,
+        }
+        /// A member that is there, even if it is null.
+        fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+            deserializer: D,
+        ) -> Result<Option<T>, D::Error> {
+            T::deserialize(deserializer).map(Some)
+        }
+
+        let members = Members::deserialize(deserializer)?;
+        let body = match (members.message, members.raw) {
+            (Some(message), None) => Body::Message(message),
+            (None, Some(raw)) => Body::Raw(raw),
+            (Some(_), Some(_)) => {
+                return Err(serde::de::Error::custom("it has both `message` and `raw`"));
+            }
+            (None, None) => {
+                return Err(serde::de::Error::custom(
+                    "it has neither `message` nor `raw`",
+                ));
+            }
+        };
+        Ok(Self {
+            t_ms: members.t_ms,
+            from: members.from,
+            body,
+        })
     }
 }
 
@@ -112,7 +202,7 @@ fn without_line_end(line: &[u8]) -> &[u8] {
 struct Text<'a>(&'a [u8]);
 
 impl Serialize for Text<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
@@ -130,87 +220,4 @@ impl fmt::Display for Text<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(line: &[u8]) -> String {
-        let mut out = Vec::new();
-        encode_entry(&mut out, 7, Who::Server, line);
-        let entry = String::from_utf8(out).unwrap();
-        let start = "{\"t_ms\":7,\"from\":\"server\",";
-        entry
-            .strip_prefix(start)
-            .unwrap()
-            .strip_suffix("}\n")
-            .unwrap()
-            .to_owned()
-    }
-
-    #[test]
-    fn one_json_value_is_embedded_as_it_was_spelled() {
-        for json in [
-            r#"{"b":1.0,"a":[ 1e2 , "A\/\ud83d\ude00" ],"a":-0}"#,
-            r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
-            "\"text\"",
-            "null",
-            "18446744073709551616",
-            "1e308",
-            "\"\u{7f}\u{2028}\u{feff}\"",
-        ] {
-            for line in [
-                json.to_owned(),
-                format!("{json}\r"),
-                format!(" \t{json} \r\n"),
-            ] {
-                assert_eq!(entry(line.as_bytes()), format!("\"message\":{json}"));
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_not_one_json_value_becomes_text() {
-        for (line, raw) in [
-            ("", r#""""#),
-            ("\r", r#""""#),
-            ("  ", r#""  ""#),
-            ("\u{b}1", r#""\u000b1""#),
-            ("Listening on stdio\r", r#""Listening on stdio""#),
-            ("1 2", r#""1 2""#),
-            (r#"1,"raw":"forged""#, r#""1,\"raw\":\"forged\"""#),
-            ("1}", r#""1}""#),
-            ("{} x", r#""{} x""#),
-            ("\u{feff}{}", "\"\u{feff}{}\""),
-            ("\0", r#""\u0000""#),
-            (r#""\ud800""#, r#""\"\\ud800\"""#),
-            (r#""\udc00\ud800""#, r#""\"\\udc00\\ud800\"""#),
-            ("1e309", r#""1e309""#),
-            ("[1,]", r#""[1,]""#),
-            ("01", r#""01""#),
-            ("NaN", r#""NaN""#),
-        ] {
-            assert_eq!(entry(line.as_bytes()), format!("\"raw\":{raw}"), "{line:?}");
-        }
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_are_marked() {
-        assert_eq!(
-            entry(b"\"a\xff\xfeb\xe2\x82\""),
-            "\"raw\":\"\\\"a\u{fffd}\u{fffd}b\u{fffd}\\\"\""
-        );
-    }
-
-    #[test]
-    fn a_value_over_several_lines_becomes_one_line() {
-        assert_eq!(entry(b"{\n\"a\":\r\n1}"), "\"message\":{ \"a\":\r 1}");
-    }
-
-    #[test]
-    fn the_deepest_message_leaves_room_for_the_entry_around_it() {
-        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        let message = |depth| entry(nested(depth).as_bytes()).starts_with("\"message\"");
-        assert!(message(126));
-        assert!(!message(127));
-        assert!(!message(100_000));
-    }
-}
+mod tests;
