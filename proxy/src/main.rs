@@ -1,3 +1,7 @@
 //! The proxy.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stretto_proxy::main()
+}

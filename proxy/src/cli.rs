@@ -1,0 +1,120 @@
+//! The command line.
+
+use std::{env, ffi::OsString, path::PathBuf};
+
+use clap::{CommandFactory, Parser, error::ErrorKind};
+
+/// Sits between an MCP host and an MCP server, passes every line on byte for byte, and records it.
+///
+/// The host starts the proxy in place of the server; the server's own command comes after `--`.
+#[derive(Debug, Parser)]
+#[command(
+    name = "stretto-proxy",
+    version,
+    override_usage = "stretto-proxy [OPTIONS] -- SERVER_COMMAND...",
+    after_help = AFTER_HELP,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    /// Write a log of the session to DIR/<session>.jsonl; DIR is created if need be
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Whose tools these are, such as `orders`; goes into the log's header
+    #[arg(long, value_name = "NAME")]
+    pub(crate) domain: Option<String>,
+
+    /// The model that drives the agent, which cannot be seen on the wire; goes into the log's header
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) agent_model: Option<String>,
+
+    /// Delete logs and cached answers older than DAYS days, in --record and --oracle-cache, before the session starts
+    #[arg(long, value_name = "DAYS")]
+    pub(crate) retain_days: Option<u64>,
+
+    /// Where answers of the System-One model are cached
+    #[arg(long, value_name = "DIR", default_value = "~/.stretto/oracle-cache")]
+    pub(crate) oracle_cache: PathBuf,
+
+    /// The server to start, with its arguments
+    #[arg(last = true, value_name = "SERVER_COMMAND")]
+    pub(crate) server_command: Vec<OsString>,
+}
+
+const AFTER_HELP: &str = "\
+A leading ~ in DIR is your home directory, because hosts start servers without a shell.
+
+Exit codes:
+  the server's own, or 128 + n when signal n killed it
+  125  the proxy itself could not do its work; stderr says why, and no log is left behind
+  2    the command line is wrong
+After SIGTERM, SIGINT or SIGHUP the proxy ends its server and dies of that signal.
+
+Log format (JSON lines): a header, then one entry for each line that crossed:
+  {\"stretto_mcp_log\":2,\"session\":…,\"started_unix_ms\":…,\"server_command\":[…],\"domain\":…,\"agent_model\":…}
+  {\"t_ms\":12,\"from\":\"client\",\"message\":<the JSON as it was sent>}
+  {\"t_ms\":15,\"from\":\"server\",\"raw\":\"text that is not one JSON value\"}
+`stretto show LOG` shows it as a person reads it.
+
+STRETTO_LOG=debug has the proxy say more on stderr.";
+
+impl Cli {
+    /// Reads a whole command line, the program's own name included.
+    ///
+    /// # Errors
+    /// The command line is wrong, or asks for help or the version.
+    pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let mut cli = Self::try_parse_from(words)?;
+        if cli.server_command.is_empty() {
+            let message = "there is no server to start: put its command after `--`";
+            return Err(Self::command().error(ErrorKind::MissingRequiredArgument, message));
+        }
+        let home = home();
+        for path in cli.record.iter_mut().chain([&mut cli.oracle_cache]) {
+            *path = expand(std::mem::take(path), home.as_ref());
+        }
+        Ok(cli)
+    }
+}
+
+/// The user's home directory, where the environment names one.
+fn home() -> Option<PathBuf> {
+    let named = |variable| env::var_os(variable).filter(|value: &OsString| !value.is_empty());
+    named("HOME")
+        .or_else(|| named("USERPROFILE"))
+        .map(PathBuf::from)
+}
+
+/// `path` with the home directory in place of a leading `~`, which must stand alone in its component.
+fn expand(path: PathBuf, home: Option<&PathBuf>) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(path: &str) -> String {
+        expand(path.into(), Some(&"/home/me".into()))
+            .display()
+            .to_string()
+    }
+
+    #[test]
+    fn only_a_leading_tilde_of_its_own_is_the_home_directory() {
+        assert_eq!(expanded("~"), "/home/me/");
+        assert_eq!(expanded("~/x/y"), "/home/me/x/y");
+        assert_eq!(expanded("~name/x"), "~name/x");
+        assert_eq!(expanded("x/~"), "x/~");
+        assert_eq!(expanded("./~/x"), "./~/x");
+        assert_eq!(expand("~/x".into(), None), PathBuf::from("~/x"));
+    }
+
+    #[test]
+    fn the_definition_of_the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,283 @@
+//! The loop: what happens becomes events, what the session says becomes deeds.
+
+use std::{io, mem, time::Duration};
+
+use stretto_trace::mcp::Who;
+use tracing::warn;
+
+use crate::{
+    clock::{Clock, Millis},
+    host::{Host, HostTurn},
+    line::Line,
+    owed::Owed,
+    patience::{Due, Patience},
+    record::SessionLog,
+    session::{Act, Event, Session, Side},
+    signals::{Signals, Stop},
+    upstream::{Ending, Pressure, ServerTurn, Upstream},
+};
+
+/// How often a session on its way to its end is looked at.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How the session came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The server's end came, by itself or because it was pressed.
+    Server(Ending),
+    /// The proxy was told to stop, at that time.
+    Stopped(Stop, Millis),
+}
+
+/// One session under way.
+#[derive(Debug)]
+pub(crate) struct Drive<'a> {
+    host: Host,
+    server: Upstream,
+    session: Session,
+    log: Option<&'a SessionLog>,
+    clock: Clock,
+    owed: Owed,
+    patience: Patience,
+    stop: Option<(Stop, Millis)>,
+    /// How the server's process ended, once it has.
+    ending: Option<Ending>,
+    /// What was done in this step and has still to be counted: the side a line went to, and the line.
+    passed: Vec<(Side, Line)>,
+    acts: Vec<Act>,
+}
+
+/// What woke the loop.
+#[derive(Debug)]
+enum Woken {
+    Host(HostTurn),
+    Server(ServerTurn),
+    Stop(Stop),
+    Time,
+}
+
+impl<'a> Drive<'a> {
+    /// A session between `host` and `server` that has not begun.
+    pub(crate) fn new(
+        host: Host,
+        server: Upstream,
+        session: Session,
+        log: Option<&'a SessionLog>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            host,
+            server,
+            session,
+            log,
+            clock,
+            owed: Owed::default(),
+            patience: Patience::default(),
+            stop: None,
+            ending: None,
+            passed: Vec::new(),
+            acts: Vec::new(),
+        }
+    }
+
+    /// Carries lines until both ends are done.
+    pub(crate) async fn run(mut self, signals: &mut Signals) -> Outcome {
+        loop {
+            if let Some(ending) = self.ending
+                && self.host.is_drained()
+            {
+                return self.over(ending);
+            }
+            match self.next(signals).await {
+                Woken::Host(turn) => self.host_turn(turn),
+                Woken::Server(turn) => self.server_turn(turn),
+                Woken::Stop(stop) => self.stop(stop),
+                Woken::Time => {}
+            }
+            self.flush();
+            self.count();
+            if self.patience.is_ending()
+                && let Some(ending) = self.press()
+            {
+                return self.over(ending);
+            }
+        }
+    }
+
+    /// Waits for the next thing to happen. Each arm is cancel safe, so nothing is lost with the others.
+    async fn next(&mut self, signals: &mut Signals) -> Woken {
+        let (host_may_speak, server_may_speak) = (self.server.has_room(), self.host.has_room());
+        tokio::select! {
+            turn = self.host.turn(host_may_speak) => Woken::Host(turn),
+            turn = self.server.turn(server_may_speak), if self.ending.is_none() => Woken::Server(turn),
+            stop = signals.next(), if self.stop.is_none() => Woken::Stop(stop),
+            () = tokio::time::sleep(LOOK), if self.patience.is_ending() => Woken::Time,
+        }
+    }
+
+    fn host_turn(&mut self, turn: HostTurn) {
+        match turn {
+            HostTurn::Spoke => self.take_from_host(),
+            HostTurn::Took => {}
+            HostTurn::Ended => self.host_ended(),
+            HostTurn::Broke(error) => {
+                warn!("reading from the client: {error}; taken as its end");
+                self.host_ended();
+            }
+            HostTurn::Left(error) => host_left(&error),
+        }
+    }
+
+    fn server_turn(&mut self, turn: ServerTurn) {
+        match turn {
+            ServerTurn::Spoke => self.take_from_server(),
+            ServerTurn::Took => {}
+            ServerTurn::Ended => self.server_ended(),
+            ServerTurn::Broke(error) => {
+                warn!("reading from the server: {error}; taken as its end");
+                self.server_ended();
+            }
+            ServerTurn::Left(error) => server_left(&error),
+            ServerTurn::Gone(ending) => self.ending = Some(ending),
+        }
+    }
+
+    fn take_from_host(&mut self) {
+        let at = self.clock.now();
+        while let Some(line) = self.host.take_line() {
+            self.take(at, Side::Host, line);
+        }
+    }
+
+    fn take_from_server(&mut self) {
+        let at = self.clock.now();
+        self.patience.heard(at);
+        while let Some(line) = self.server.take_line() {
+            self.take(at, Side::Server, line);
+        }
+    }
+
+    /// A line's way: it is recorded before anything is done with it.
+    fn take(&mut self, at: Millis, from: Side, line: Line) {
+        if let Some(log) = self.log {
+            log.record(at, who(from), &line);
+        }
+        self.handle(Event::Line(from, line));
+    }
+
+    fn handle(&mut self, event: Event) {
+        let mut acts = mem::take(&mut self.acts);
+        self.session.handle(event, &mut acts);
+        for act in acts.drain(..) {
+            match act {
+                Act::Forward(Side::Host, line) => {
+                    self.host.push(&line);
+                    self.passed.push((Side::Host, line));
+                }
+                Act::Forward(Side::Server, line) => {
+                    self.server.push(&line);
+                    self.passed.push((Side::Server, line));
+                }
+                Act::Close(Side::Server) => self.server.close(),
+                Act::Close(Side::Host) => {}
+            }
+        }
+        self.acts = acts;
+    }
+
+    fn host_ended(&mut self) {
+        self.take_from_host();
+        self.patience.input_ended(self.clock.now());
+        self.handle(Event::Closed(Side::Host));
+    }
+
+    fn server_ended(&mut self) {
+        self.take_from_server();
+        self.patience.output_ended(self.clock.now());
+        self.handle(Event::Closed(Side::Server));
+    }
+
+    fn stop(&mut self, stop: Stop) {
+        let now = self.clock.now();
+        self.stop = Some((stop, now));
+        self.patience.stop(now);
+        self.server.close();
+    }
+
+    /// Sends on its way what was taken in this step, and lets the log's writer know.
+    fn flush(&mut self) {
+        if let Err(error) = self.server.flush_now() {
+            server_left(&error);
+        }
+        if let Err(error) = self.host.flush_now() {
+            host_left(&error);
+        }
+        if let Some(log) = self.log {
+            log.nudge();
+        }
+    }
+
+    /// Counts what is owed, now that no line waits for it.
+    fn count(&mut self) {
+        for (to, line) in self.passed.drain(..) {
+            match to {
+                Side::Server => self.owed.asked(self.clock.now(), line.content()),
+                Side::Host => self.owed.answered(line.content()),
+            }
+        }
+    }
+
+    /// Ends a server that has had its time. An ending when the rest of its output is not waited for.
+    fn press(&mut self) -> Option<Ending> {
+        let now = self.clock.now();
+        if self.patience.is_input_ended() && self.host.is_gone() {
+            self.patience.host_is_gone(now);
+        }
+        match self.patience.due(now, self.owed.is_any(now))? {
+            Due::Press(pressure) => {
+                self.server.press(pressure);
+                None
+            }
+            Due::GiveUp => {
+                self.host.abandon();
+                Some(self.ending.unwrap_or(Ending::Unknown))
+            }
+        }
+    }
+
+    fn over(&mut self, ending: Ending) -> Outcome {
+        if let Some(pressure) = self.patience.pressure() {
+            // Whoever in its group did not go with it goes now.
+            self.server.press(Pressure::Force);
+            if self.stop.is_none() {
+                let signal = match pressure {
+                    Pressure::Ask => "SIGTERM",
+                    Pressure::Force => "SIGKILL",
+                };
+                warn!("the server ran on after the end of its input and was ended with {signal}");
+            }
+        }
+        self.stop.map_or(Outcome::Server(ending), |(stop, at)| {
+            Outcome::Stopped(stop, at)
+        })
+    }
+}
+
+fn host_left(error: &io::Error) {
+    warn!(
+        "forwarding to the client: {error}; what the server still says is recorded, if a log is kept"
+    );
+}
+
+fn server_left(error: &io::Error) {
+    warn!(
+        "forwarding to the server: {error}; what the host still says is recorded, if a log is kept"
+    );
+}
+
+fn who(side: Side) -> Who {
+    match side {
+        Side::Host => Who::Client,
+        Side::Server => Who::Server,
+    }
+}
