@@ -307,3 +307,6 @@ fn are_same(booked: &[Leg], mut asked: Vec<Leg>) -> bool {
         place.map(|place| asked.swap_remove(place)).is_some()
     })
 }
+
+#[cfg(test)]
+mod tests;

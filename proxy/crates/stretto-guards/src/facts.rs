@@ -280,3 +280,6 @@ impl Facts {
         self.bookings.get(user).copied().unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -53,6 +53,8 @@ mod json;
 mod proposal;
 mod retail;
 mod rule;
+#[cfg(test)]
+mod testing;
 pub mod word_list;
 
 use stretto_trace::ToolCall;

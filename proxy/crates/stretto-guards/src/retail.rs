@@ -277,3 +277,6 @@ fn payment_method(arguments: &Value) -> Result<&str, Objection> {
     let method = text(arguments, "payment_method_id");
     method.ok_or_else(|| Objection::unknown("the call names no payment method"))
 }
+
+#[cfg(test)]
+mod tests;

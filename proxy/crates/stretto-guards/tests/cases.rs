@@ -64,18 +64,19 @@ fn the_proposal_check_flags_what_the_cases_expect() {
 }
 
 fn lines<T: for<'de> Deserialize<'de>>(name: &str) -> Vec<T> {
-    let text = fs::read_to_string(data(name)).unwrap();
+    let text = read(name);
     text.lines()
-        .map(|line| serde_json::from_str(line).unwrap())
+        .map(|line| serde_json::from_str(line).expect(line))
         .collect()
 }
 
 fn records() -> Value {
-    serde_json::from_str(&fs::read_to_string(data("tau2/retail-mini.json")).unwrap()).unwrap()
+    serde_json::from_str(&read("tau2/retail-mini.json")).expect("the records are JSON")
 }
 
-fn data(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+fn read(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data")
-        .join(name)
+        .join(name);
+    fs::read_to_string(&path).expect(name)
 }
