@@ -239,3 +239,126 @@ fn named<S: AsRef<str>>(rules: &[S]) -> String {
         rules.join(", ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn case(changes: &Value) -> Case {
+        let mut case = json!({
+            "name": "an address of somebody unknown",
+            "domain": "retail",
+            "events": [{"user": "yes"}],
+            "call": {"name": "modify_user_address", "arguments": {}},
+            "verdicts": {"retail.authenticated": "fail", "retail.confirmed": "pass"},
+            "refused_by": ["retail.authenticated"],
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            case[name] = value.clone();
+        }
+        serde_json::from_value(case).unwrap()
+    }
+
+    fn differences(case: &Case) -> Vec<String> {
+        let differences = case.differences(&Value::Null).unwrap();
+        differences.iter().map(Difference::to_string).collect()
+    }
+
+    #[test]
+    fn a_case_that_holds_has_no_differences() {
+        assert_eq!(differences(&case(&json!({}))), [""; 0]);
+    }
+
+    #[test]
+    fn every_difference_is_told() {
+        let case = case(&json!({
+            "verdicts": {"retail.confirmed": "fail", "retail.once": "pass"},
+            "refused_by": [],
+        }));
+        assert_eq!(
+            differences(&case),
+            [
+                "retail.authenticated: expected no verdict, found fail",
+                "retail.confirmed: expected fail, found pass",
+                "retail.once: expected pass, found no verdict",
+                "refused_by: expected nobody, found retail.authenticated",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_order_of_the_refusing_rules_counts() {
+        let case = case(&json!({
+            "call": {"name": "cancel_pending_order", "arguments": {"order_id": "#W1"}},
+            "verdicts": {
+                "retail.authenticated": "fail",
+                "retail.own_order": "unknown",
+                "retail.status_checked": "fail",
+                "retail.pending": "unknown",
+                "retail.cancel_reason": "fail",
+                "retail.confirmed": "pass",
+            },
+            "refused_by": ["retail.cancel_reason", "retail.authenticated", "retail.status_checked"],
+        }));
+        assert_eq!(
+            differences(&case),
+            [
+                "refused_by: expected retail.cancel_reason, retail.authenticated, \
+              retail.status_checked, found retail.authenticated, retail.status_checked, \
+              retail.cancel_reason"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_result_may_name_a_record() {
+        let result = |members: &Value| {
+            let mut result = json!({"call_id": "1", "name": "get_order_details", "error": false});
+            for (name, value) in members.as_object().unwrap() {
+                result[name] = value.clone();
+            }
+            case(&json!({
+                "events": [{"result": result}],
+                "call": {"name": "cancel_pending_order", "arguments": {"order_id": "#W1"}},
+            }))
+        };
+        let records = json!({"orders": {"#W1": {"order_id": "#W1", "status": "pending"}}});
+        let named = result(&json!({"record": "orders/#W1"}));
+        assert!(named.needs_records());
+        let found = named.differences(&records).unwrap();
+        let pending = found
+            .iter()
+            .find(|difference| difference.what == "retail.pending")
+            .unwrap();
+        assert_eq!(pending.found, "pass");
+
+        let told = result(&json!({"content": "{}"}));
+        assert!(!told.needs_records());
+        assert!(told.differences(&Value::Null).is_ok());
+
+        let error = |case: &Case| case.differences(&records).unwrap_err().to_string();
+        assert_eq!(
+            error(&result(&json!({"record": "orders/#W2"}))),
+            "there is no record \"orders/#W2\""
+        );
+        assert_eq!(
+            error(&result(&json!({"record": "#W1"}))),
+            "there is no record \"#W1\""
+        );
+        let needs = "the result of call \"1\" needs either a content or a record";
+        assert_eq!(error(&result(&json!({}))), needs);
+        assert_eq!(
+            error(&result(&json!({"content": "", "record": "orders/#W1"}))),
+            needs
+        );
+    }
+
+    #[test]
+    fn a_case_of_another_domain_cannot_be_run() {
+        let case = case(&json!({"domain": "telecom"}));
+        let error = case.differences(&Value::Null).unwrap_err();
+        assert!(matches!(error, CaseError::Domain(_)), "{error}");
+    }
+}

@@ -121,3 +121,122 @@ pub struct ExplainedVerdict<'a> {
     /// Whether a failure refuses the call.
     pub enforced: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::Session;
+
+    fn delivered_order() -> Session {
+        let order = json!({"order_id": "#W5605613", "user_id": "emma", "status": "delivered"});
+        Session::of("retail")
+            .text("find_user_id_by_email", json!({}), "emma")
+            .order(&order)
+            .user("yes")
+    }
+
+    fn cancel() -> serde_json::Value {
+        json!({"order_id": "#W5605613", "reason": "found it cheaper"})
+    }
+
+    #[test]
+    fn a_refusal_names_every_enforced_rule_that_fails_in_order() {
+        let checked = delivered_order().check("cancel_pending_order", cancel());
+        assert!(checked.applies());
+        let refused_by: Vec<_> = checked.refused_by().collect();
+        assert_eq!(refused_by, ["retail.pending", "retail.cancel_reason"]);
+        let text = refusal_text("cancel_pending_order", &checked.refusal().unwrap());
+        assert_eq!(
+            text,
+            "Refused by the policy check, so cancel_pending_order was not run and nothing changed: \
+             order #W5605613 is delivered, and only a pending order qualifies (policy check \
+             retail.pending); 'found it cheaper' is not an accepted reason (policy check \
+             retail.cancel_reason)."
+        );
+        assert!(text.starts_with(REFUSAL_START));
+    }
+
+    #[test]
+    fn what_is_only_logged_or_not_known_is_not_in_a_refusal() {
+        let session = Session::of("retail").text("find_user_id_by_email", json!({}), "emma");
+        let checked = session.check(
+            "cancel_pending_order",
+            json!({"reason": "no longer needed"}),
+        );
+        assert!(
+            checked
+                .findings
+                .iter()
+                .any(|finding| finding.verdict.fails())
+        );
+        assert_eq!(checked.refused_by().count(), 0);
+        assert_eq!(checked.refusal(), None);
+    }
+
+    #[test]
+    fn a_verdict_is_written_with_its_reason() {
+        let checked = delivered_order().check("cancel_pending_order", json!({}));
+        let verdict = |rule: &str| {
+            let mut findings = checked.findings.iter();
+            let finding = findings.find(|finding| finding.rule.id == rule).unwrap();
+            serde_json::to_string(&finding.verdict).unwrap()
+        };
+        assert_eq!(verdict("retail.authenticated"), r#"{"verdict":"pass"}"#);
+        assert_eq!(
+            verdict("retail.cancel_reason"),
+            r#"{"verdict":"fail","reason":"a reason is required"}"#
+        );
+        assert_eq!(
+            verdict("retail.own_order"),
+            r#"{"verdict":"unknown","reason":"the call names no order"}"#
+        );
+    }
+
+    #[test]
+    fn an_explanation_holds_the_call_and_every_verdict() {
+        let session = delivered_order();
+        let call = ToolCall {
+            id: "7".to_owned(),
+            name: "return_delivered_order_items".to_owned(),
+            arguments: json!({"order_id": "#W5605613", "item_ids": ["9"]}),
+        };
+        let checked = session.check(&call.name, call.arguments.clone());
+        let explained = serde_json::to_value(checked.explain(7, &call)).unwrap();
+        let pass = json!({"verdict": "pass", "enforced": true});
+        let unknown =
+            |reason: &str| json!({"verdict": "unknown", "reason": reason, "enforced": true});
+        assert_eq!(
+            explained,
+            json!({
+                "id": 7,
+                "tool": "return_delivered_order_items",
+                "arguments": {"order_id": "#W5605613", "item_ids": ["9"]},
+                "verdicts": {
+                    "retail.authenticated": pass,
+                    "retail.own_order": pass,
+                    "retail.status_checked": pass,
+                    "retail.delivered": pass,
+                    "retail.items_in_order": {
+                        "verdict": "fail",
+                        "reason": "order #W5605613 holds no item 9",
+                        "enforced": true,
+                    },
+                    "retail.own_payment": unknown("the call names no payment method"),
+                    "retail.refund_method": unknown("the call names no payment method"),
+                    "retail.confirmed": {"verdict": "pass", "enforced": false},
+                },
+                "refused_by": ["retail.items_in_order"],
+            })
+        );
+    }
+
+    #[test]
+    fn a_call_that_no_rule_applies_to_is_not_checked() {
+        let checked = delivered_order().check("get_order_details", cancel());
+        assert!(!checked.applies());
+        assert_eq!(checked.refusal(), None);
+        assert_eq!(checked.word_list(), None);
+    }
+}

@@ -140,3 +140,32 @@ fn confirmed(facts: &Facts, _: &ToolCall) -> Ruling {
         "the last message holds no confirming word".to_owned()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_domains_with_guards_are_found_by_their_exact_names() {
+        for domain in Guards::domains() {
+            let guards = Guards::for_domain(domain).unwrap();
+            assert_eq!(guards.domain(), domain);
+            for rule in guards.rules() {
+                assert!(rule.id.starts_with(&format!("{domain}.")), "{}", rule.id);
+                assert!(!rule.policy.is_empty());
+            }
+        }
+        assert_eq!(Guards::domains().collect::<Vec<_>>(), ["airline", "retail"]);
+    }
+
+    #[test]
+    fn other_domains_have_none() {
+        for domain in ["Retail", "retail ", "telecom", ""] {
+            let error = Guards::for_domain(domain).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("the domain {domain:?} has no policy guards; airline and retail have")
+            );
+        }
+    }
+}

@@ -105,3 +105,6 @@ fn is_of_another(list: &List, chosen: &[usize], passed: &[String]) -> bool {
     let mut fields = records.flat_map(|record| &record.fields);
     !chosen.is_empty() && !fields.any(|field| passed.contains(field))
 }
+
+#[cfg(test)]
+mod tests;
