@@ -1,0 +1,207 @@
+//! Texts in results: how they are found, and how they are read again.
+
+use serde_json::Value;
+
+/// A value as text: a string is itself, anything else its compact JSON.
+pub(crate) fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A result's content as a value.
+///
+/// What is JSON is that value. Otherwise two or more lines are a list of texts, each
+/// trimmed, and anything else is one text, untrimmed.
+pub(crate) fn parse(content: &str) -> Value {
+    if let Ok(value) = serde_json::from_str(content) {
+        return value;
+    }
+    let lines: Vec<Value> = content
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .map(Value::from)
+        .collect();
+    if lines.len() >= 2 {
+        Value::Array(lines)
+    } else {
+        Value::from(content)
+    }
+}
+
+/// The paths at which `wanted` stands in `value`, in document order.
+///
+/// `$` is the root, `.key` a member, `[*]` any element of a list. Only whole texts are
+/// found; numbers never are.
+pub(crate) fn find(value: &Value, wanted: &str) -> Vec<String> {
+    fn walk(value: &Value, wanted: &str, path: &mut String, found: &mut Vec<String>) {
+        let length = path.len();
+        match value {
+            Value::String(text) if text == wanted => found.push(path.clone()),
+            Value::Array(items) => {
+                path.push_str("[*]");
+                for item in items {
+                    walk(item, wanted, path, found);
+                }
+                path.truncate(length);
+            }
+            Value::Object(members) => {
+                for (key, member) in members {
+                    path.push('.');
+                    path.push_str(key);
+                    walk(member, wanted, path, found);
+                    path.truncate(length);
+                }
+            }
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    walk(value, wanted, &mut "$".to_owned(), &mut found);
+    found
+}
+
+/// A text in a result, and the texts beside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found<'a> {
+    /// The text.
+    pub(crate) text: &'a str,
+    /// The other texts of the object that holds it, those equal to it left out.
+    pub(crate) siblings: Vec<&'a str>,
+}
+
+impl<'a> Found<'a> {
+    fn of_member(text: &'a str, key: &str, holder: &'a serde_json::Map<String, Value>) -> Self {
+        let siblings = holder
+            .iter()
+            .filter(|(other, _)| *other != key)
+            .filter_map(|(_, member)| member.as_str())
+            .filter(|sibling| *sibling != text)
+            .collect();
+        Self { text, siblings }
+    }
+}
+
+/// A way to read texts from results.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// At a path.
+    Path(Vec<Part>),
+    /// Under every member of one name, wherever it stands.
+    Key(String),
+}
+
+/// A part of a path, after the root.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// A member of an object.
+    Key(String),
+    /// Every element of a list.
+    Each,
+}
+
+impl Reader {
+    /// Reads the path `text`. A key reaches to the next dot or bracket, so that a key which
+    /// holds either is not read back.
+    pub(crate) fn path(text: &str) -> Self {
+        let mut parts = Vec::new();
+        let mut rest = text.strip_prefix('$').unwrap_or(text);
+        while !rest.is_empty() {
+            if let Some(after) = rest.strip_prefix("[*]") {
+                parts.push(Part::Each);
+                rest = after;
+                continue;
+            }
+            let key = rest.strip_prefix('.').unwrap_or(rest);
+            // A bracket that opens no `[*]` belongs to no key: what is left names nothing.
+            let end = key.find(['.', '[']).unwrap_or(key.len());
+            let (key, after) = key.split_at(end);
+            if key.is_empty() && after.starts_with('[') && !after.starts_with("[*]") {
+                parts.push(Part::Key(after.to_owned()));
+                break;
+            }
+            parts.push(Part::Key(key.to_owned()));
+            rest = after;
+        }
+        Self::Path(parts)
+    }
+
+    /// The texts there, in document order.
+    pub(crate) fn read<'a>(&self, value: &'a Value) -> Vec<Found<'a>> {
+        let mut found = Vec::new();
+        match self {
+            Self::Path(parts) => at_path(value, parts, None, &mut found),
+            Self::Key(key) => under_key(value, key, &mut found),
+        }
+        found
+    }
+}
+
+type Holder<'a> = Option<(&'a str, &'a serde_json::Map<String, Value>)>;
+
+fn at_path<'a>(value: &'a Value, path: &[Part], holder: Holder<'a>, found: &mut Vec<Found<'a>>) {
+    match (path.split_first(), value) {
+        (None, Value::String(text)) => found.push(match holder {
+            Some((key, members)) => Found::of_member(text, key, members),
+            None => Found {
+                text,
+                siblings: Vec::new(),
+            },
+        }),
+        (Some((Part::Each, rest)), Value::Array(items)) => {
+            for item in items {
+                at_path(item, rest, None, found);
+            }
+        }
+        (Some((Part::Key(key), rest)), Value::Object(members)) => {
+            if let Some((key, member)) = members.get_key_value(key) {
+                at_path(member, rest, Some((key, members)), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn under_key<'a>(value: &'a Value, wanted: &str, found: &mut Vec<Found<'a>>) {
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                under_key(item, wanted, found);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                match member {
+                    Value::String(text) if key == wanted => {
+                        found.push(Found::of_member(text, key, members));
+                    }
+                    _ => under_key(member, wanted, found),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A text in the form in which it is compared with what people say: trimmed, in lower case.
+pub(crate) fn form(text: &str) -> String {
+    text.trim().to_lowercase()
+}
+
+/// Whether a form looks like a record's key: four characters or more, a digit among them.
+pub(crate) fn is_key_like(form: &str) -> bool {
+    form.bytes().any(|byte| byte.is_ascii_digit()) && form.chars().nth(3).is_some()
+}
+
+/// Calls `visit` with the form of every text and number in `value`, at any depth.
+pub(crate) fn forms(value: &Value, visit: &mut impl FnMut(String)) {
+    match value {
+        Value::String(text) => visit(form(text)),
+        Value::Number(number) => visit(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| forms(item, visit)),
+        Value::Object(members) => members.values().for_each(|member| forms(member, visit)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
