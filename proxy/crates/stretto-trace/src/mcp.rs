@@ -21,4 +21,4 @@ pub use header::{Header, LOG_VERSION};
 pub use read::{Log, LogError, ParseError, VERSIONS_READ, read_log, read_logs, session_logs};
 pub use result::CallResult;
 pub use tools::{ListedTool, Tools, manifest, manifest_of};
-pub use turns::{EpisodeBuilder, episode, episode_with_answered};
+pub use turns::{CallAt, Effect, EpisodeBuilder, episode, episode_with_answered};

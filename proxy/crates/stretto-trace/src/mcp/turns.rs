@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::entry::{Entry, Who};
 use super::header::Header;
 use super::read::Log;
-use super::result::{CallResult, id_of, is_response, present};
+use super::result::{CallResult, id_of, present};
 use crate::after_call::AfterCall;
 use crate::episode::{Episode, Event, ToolCall};
 
@@ -115,13 +115,44 @@ struct Turn {
     is_over: bool,
 }
 
+/// What a message meant for the episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: it is no part of an episode.
+    None,
+    /// Something was said; the index of its event.
+    Said(usize),
+    /// A call was made.
+    Called(CallAt),
+    /// A call that had been answered with a question was made again, with the answer to it.
+    Retried(CallAt),
+    /// A call was cancelled.
+    Cancelled(CallAt),
+    /// A call was answered, but not with its result.
+    Interim(CallAt),
+    /// A call returned.
+    Returned {
+        /// Which one.
+        call: CallAt,
+        /// The index of the result's event.
+        event: usize,
+    },
+}
+
+/// Where a call stands in an episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CallAt {
+    /// The index of its turn's event.
+    pub turn: usize,
+    /// Which of the turn's calls it is, from 0.
+    pub place: usize,
+}
+
 /// A call without its result.
 #[derive(Clone, Debug)]
 struct Pending {
     call_id: String,
-    /// The turn's event, and which of its calls this is.
-    turn: usize,
-    place: usize,
+    at: CallAt,
     /// Whether the turn waits for it.
     holds: bool,
     /// Whether the host asked for a task: an answer may be a handle to it.
@@ -154,16 +185,36 @@ impl EpisodeBuilder {
     /// Takes in the log's next line. Raw text changes nothing.
     pub fn entry(&mut self, entry: &Entry) {
         for message in entry.messages() {
-            self.one(entry.t_ms, entry.from, message);
+            self.step(entry.t_ms, entry.from, message);
         }
     }
 
     /// Takes in a message that was read at `t_ms`, or the messages of a batch.
     pub fn message(&mut self, t_ms: u64, from: Who, message: &Value) {
         match message {
-            Value::Array(batch) => batch.iter().for_each(|item| self.one(t_ms, from, item)),
-            message => self.one(t_ms, from, message),
+            Value::Array(batch) => {
+                for item in batch {
+                    self.step(t_ms, from, item);
+                }
+            }
+            message => {
+                self.step(t_ms, from, message);
+            }
         }
+    }
+
+    /// Takes in one message, which is not a batch, and says what it meant.
+    pub fn step(&mut self, t_ms: u64, from: Who, message: &Value) -> Effect {
+        let effect = match from {
+            Who::Context => self.said(message),
+            Who::Client | Who::Proxy => match message.get("method").and_then(Value::as_str) {
+                Some(method) => self.asked(t_ms, from, method, message),
+                None if from == Who::Proxy => self.answered(t_ms, message),
+                None => None,
+            },
+            Who::Server => self.answered(t_ms, message),
+        };
+        effect.unwrap_or(Effect::None)
     }
 
     /// What has happened so far, in order.
@@ -222,22 +273,8 @@ impl EpisodeBuilder {
         }
     }
 
-    fn one(&mut self, t_ms: u64, from: Who, message: &Value) {
-        match from {
-            Who::Context => self.said(message),
-            Who::Client | Who::Proxy => {
-                if let Some(method) = message.get("method").and_then(Value::as_str) {
-                    self.asked(t_ms, from, method, message);
-                } else if from == Who::Proxy {
-                    self.answered(t_ms, message);
-                }
-            }
-            Who::Server => self.answered(t_ms, message),
-        }
-    }
-
     /// A line of the conversation.
-    fn said(&mut self, message: &Value) {
+    fn said(&mut self, message: &Value) -> Option<Effect> {
         let text = match message.get("content") {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(parts)) => {
@@ -256,37 +293,45 @@ impl EpisodeBuilder {
                 calls: Vec::new(),
                 usage: None,
             },
-            _ => return,
+            _ => return None,
         };
         self.events.push(event);
         if let Some(turn) = &mut self.turn {
             turn.is_over = true;
         }
+        Some(Effect::Said(self.events.len() - 1))
     }
 
     /// A request or notification.
-    fn asked(&mut self, t_ms: u64, from: Who, method: &str, message: &Value) {
+    fn asked(&mut self, t_ms: u64, from: Who, method: &str, message: &Value) -> Option<Effect> {
         let params = message.get("params").unwrap_or(&Value::Null);
         if from == Who::Client {
             self.host.learn(method, message, params);
         }
         match method {
             "tools/call" => {
-                if let (Some(id), Some(Value::String(name))) = (id_of(message), params.get("name"))
-                {
-                    self.called(t_ms, from, id, name, params);
-                }
+                let id = id_of(message)?;
+                let name = params.get("name")?.as_str()?;
+                self.called(t_ms, from, id, name, params)
             }
             "notifications/cancelled" => {
-                if let Some(id) = params.get("requestId") {
-                    self.release(&id.to_string());
-                }
+                let request = params.get("requestId")?.to_string();
+                let at = self.pending.get(&request)?.at;
+                self.release(&request);
+                Some(Effect::Cancelled(at))
             }
-            _ => {}
+            _ => None,
         }
     }
 
-    fn called(&mut self, t_ms: u64, from: Who, id: &Value, name: &str, params: &Value) {
+    fn called(
+        &mut self,
+        t_ms: u64,
+        from: Who,
+        id: &Value,
+        name: &str,
+        params: &Value,
+    ) -> Option<Effect> {
         let request = id.to_string();
         let call_id = id.as_str().map_or_else(|| request.clone(), str::to_owned);
         let arguments = params
@@ -295,8 +340,8 @@ impl EpisodeBuilder {
             .unwrap_or_else(|| Value::Object(serde_json::Map::new()));
         let is_retry =
             params.get("inputResponses").is_some() || params.get("requestState").is_some();
-        if is_retry && self.retried(&request, &call_id, name, &arguments) {
-            return;
+        if is_retry && let Some(at) = self.retried(&request, &call_id, name, &arguments) {
+            return Some(Effect::Retried(at));
         }
         // An id that is used again belongs to the new call from now on.
         self.release(&request);
@@ -308,9 +353,13 @@ impl EpisodeBuilder {
             self.begin_turn(from);
         }
         hold(&mut self.known, &arguments.to_string());
-        let Some(turn) = &mut self.turn else { return };
-        let Some(Event::Assistant { calls, .. }) = self.events.get_mut(turn.event) else {
-            return;
+        let turn = self.turn.as_mut()?;
+        let Event::Assistant { calls, .. } = self.events.get_mut(turn.event)? else {
+            return None;
+        };
+        let at = CallAt {
+            turn: turn.event,
+            place: calls.len(),
         };
         self.retries.remove(&call_id);
         self.turn_of.insert(call_id.clone(), turn.event);
@@ -318,8 +367,7 @@ impl EpisodeBuilder {
         turn.open += 1;
         let pending = Pending {
             call_id: call_id.clone(),
-            turn: turn.event,
-            place: calls.len(),
+            at,
             holds: true,
             as_task: present(params.get("task")).is_some(),
             is_interim: false,
@@ -330,30 +378,33 @@ impl EpisodeBuilder {
             name: name.to_owned(),
             arguments,
         });
+        Some(Effect::Called(at))
     }
 
     /// Lets a call that was answered with a question go on under the retry's id, if there is
     /// one of this name and these arguments.
-    fn retried(&mut self, request: &str, retry_id: &str, name: &str, arguments: &Value) -> bool {
+    fn retried(
+        &mut self,
+        request: &str,
+        retry_id: &str,
+        name: &str,
+        arguments: &Value,
+    ) -> Option<CallAt> {
         let is_same = |waiting: &String| {
             self.pending
                 .get(waiting)
                 .filter(|pending| pending.is_interim)
-                .and_then(|pending| self.call(pending))
+                .and_then(|pending| self.call(pending.at))
                 .is_some_and(|call| call.name == name && call.arguments == *arguments)
         };
-        let Some(place) = self.interim.iter().rposition(is_same) else {
-            return false;
-        };
-        let waiting = self.interim.remove(place);
-        let Some(mut pending) = self.pending.remove(&waiting) else {
-            return false;
-        };
+        let waiting = self.interim.remove(self.interim.iter().rposition(is_same)?);
+        let mut pending = self.pending.remove(&waiting)?;
+        let at = pending.at;
         pending.is_interim = false;
         // The retry's id may belong to yet another call that was never answered.
         self.release(request);
         // The same turn waits for it again, unless another one has begun.
-        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.event == pending.turn) {
+        if let Some(turn) = self.turn.as_mut().filter(|turn| turn.event == at.turn) {
             turn.open += 1;
             pending.holds = true;
         }
@@ -362,12 +413,13 @@ impl EpisodeBuilder {
                 .insert(retry_id.to_owned(), pending.call_id.clone());
         }
         self.pending.insert(request.to_owned(), pending);
-        true
+        Some(at)
     }
 
-    fn call(&self, pending: &Pending) -> Option<&ToolCall> {
-        match self.events.get(pending.turn)? {
-            Event::Assistant { calls, .. } => calls.get(pending.place),
+    /// The call that stands at `at`.
+    pub fn call(&self, at: CallAt) -> Option<&ToolCall> {
+        match self.events.get(at.turn)? {
+            Event::Assistant { calls, .. } => calls.get(at.place),
             Event::User { .. } | Event::ToolResult { .. } => None,
         }
     }
@@ -440,38 +492,26 @@ impl EpisodeBuilder {
     }
 
     /// A response. Only a call's first one is its result.
-    fn answered(&mut self, t_ms: u64, response: &Value) {
-        let Some(request) = id_of(response)
-            .filter(|_| is_response(response))
-            .map(Value::to_string)
-        else {
-            return;
-        };
-        let Some(pending) = self.pending.get(&request) else {
-            return;
-        };
+    fn answered(&mut self, t_ms: u64, response: &Value) -> Option<Effect> {
+        let request = id_of(response)?.to_string();
+        let pending = self.pending.get_mut(&request)?;
+        let result = CallResult::of(response)?;
+        let at = pending.at;
         if is_interim(response, pending.as_task) {
-            self.release(&request);
-            if let Some(pending) = self.pending.get_mut(&request)
-                && !std::mem::replace(&mut pending.is_interim, true)
-            {
-                self.interim.push(request);
+            if !std::mem::replace(&mut pending.is_interim, true) {
+                self.interim.push(request.clone());
             }
-            return;
+            self.release(&request);
+            return Some(Effect::Interim(at));
         }
-        let Some(result) = CallResult::of(response) else {
-            return;
-        };
         let held = self.release(&request);
-        let Some(pending) = self.pending.remove(&request) else {
-            return;
-        };
+        let pending = self.pending.remove(&request)?;
         let name = self
-            .call(&pending)
+            .call(at)
             .map(|call| call.name.clone())
             .unwrap_or_default();
         if let Some(turn) = &mut self.turn {
-            turn.answered += usize::from(turn.event == pending.turn);
+            turn.answered += usize::from(turn.event == at.turn);
             if held && turn.open == 0 {
                 turn.answered_at = Some(t_ms);
             }
@@ -483,6 +523,10 @@ impl EpisodeBuilder {
             error: result.error,
             content: result.content,
         });
+        Some(Effect::Returned {
+            call: at,
+            event: self.events.len() - 1,
+        })
     }
 }
 

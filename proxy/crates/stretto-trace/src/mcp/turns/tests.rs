@@ -624,3 +624,61 @@ fn a_builder_that_is_fed_live_agrees_with_the_log() {
         assert_eq!(builder.after_call(id), episode(&session.log).after_call(id));
     }
 }
+
+#[test]
+fn each_step_says_what_it_meant() {
+    let first = CallAt { turn: 1, place: 0 };
+    let second = CallAt { turn: 1, place: 1 };
+    let interim = json!({"id": 2, "result": needs_input()});
+    let params = json!({"name": "look", "arguments": {"x": 1}, "requestState": "s"});
+    let retry = json!({"id": 3, "method": "tools/call", "params": params});
+    let cancel = json!({"method": "notifications/cancelled", "params": {"requestId": 3}});
+    let steps = [
+        (
+            Who::Client,
+            json!({"id": 0, "method": "ping"}),
+            Effect::None,
+        ),
+        (
+            Who::Context,
+            json!({"role": "user", "content": "hi"}),
+            Effect::Said(0),
+        ),
+        (
+            Who::Client,
+            call(1.into(), json!({})),
+            Effect::Called(first),
+        ),
+        (
+            Who::Client,
+            call(2.into(), json!({"x": 1})),
+            Effect::Called(second),
+        ),
+        (
+            Who::Server,
+            answer(1.into(), "a"),
+            Effect::Returned {
+                call: first,
+                event: 2,
+            },
+        ),
+        (Who::Proxy, answer(1.into(), "a and more"), Effect::None),
+        (Who::Server, interim, Effect::Interim(second)),
+        (Who::Client, retry, Effect::Retried(second)),
+        (Who::Client, cancel, Effect::Cancelled(second)),
+        (
+            Who::Server,
+            answer(3.into(), "b"),
+            Effect::Returned {
+                call: second,
+                event: 3,
+            },
+        ),
+        (Who::Server, answer(3.into(), "b"), Effect::None),
+    ];
+    let mut builder = EpisodeBuilder::new(&Header::new("s", 0, Vec::new()));
+    for (from, message, effect) in steps {
+        assert_eq!(builder.step(0, from, &message), effect, "{message}");
+    }
+    assert_eq!(builder.call(second).unwrap().id, "2");
+}
