@@ -41,7 +41,7 @@
 //! # Ok::<(), stretto_guards::UnknownDomain>(())
 //! ```
 //!
-//! The same code checks recorded sessions. Nothing here reads a file, a clock or the network.
+//! The same code checks recorded sessions, see [`replay()`]. Nothing here reads a file, a clock or the network.
 
 mod airline;
 pub mod cases;
@@ -51,6 +51,7 @@ mod exchange;
 mod facts;
 mod json;
 mod proposal;
+mod replay;
 mod retail;
 mod rule;
 #[cfg(test)]
@@ -63,6 +64,7 @@ pub use checked::{Checked, Explained, ExplainedVerdict, Finding, REFUSAL_START, 
 pub use exchange::Exchange;
 pub use facts::Facts;
 pub use proposal::{Flag, Listings};
+pub use replay::{Step, replay};
 pub use rule::{Rule, Verdict};
 
 use rule::{Objection, Ruling, require};
