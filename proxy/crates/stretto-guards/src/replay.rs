@@ -3,23 +3,36 @@
 //! An episode puts the calls of a turn where its first one was sent. Live, each was judged when
 //! it came, against all that had crossed the proxy before. Replaying a log does the same.
 
-use stretto_trace::mcp::{EpisodeBuilder, Log};
+use stretto_trace::mcp::{CallAt, Effect, EpisodeBuilder, Log};
 use stretto_trace::{Event, ToolCall};
 
 /// The next thing that happened in a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step<'a> {
+    /// The customer or the agent said something.
+    Said(&'a Event),
     /// A call was sent.
-    Called(&'a ToolCall),
-    /// Anything else: something was said, or a call returned.
-    Happened(&'a Event),
+    Called {
+        /// Which one of the session, for its result to be found by. Ids may come again.
+        at: CallAt,
+        /// The call.
+        call: &'a ToolCall,
+    },
+    /// A call returned.
+    Returned {
+        /// Which one.
+        at: CallAt,
+        /// Its result.
+        result: &'a Event,
+    },
 }
 
 /// Goes through a session's log, in the order of its lines.
 ///
 /// Turns play no part. What is a call, and which response is its result, is as in the log's
-/// [episode](stretto_trace::mcp::episode); calls that the proxy made on its own account, such
-/// as those of a commit, are among them.
+/// [episode](stretto_trace::mcp::episode()); calls that the proxy made on its own account, such
+/// as those of a commit, are among them. A call that was made again with the answer to a
+/// question of the server's is told once.
 ///
 /// ```
 /// use stretto_guards::{Facts, Guards, Step, replay};
@@ -29,43 +42,32 @@ pub enum Step<'a> {
 /// let guards = Guards::for_domain("retail")?;
 /// let mut facts = Facts::default();
 /// replay(log, |step| match step {
-///     Step::Called(call) => {
+///     Step::Called { call, .. } => {
 ///         let checked = guards.check(&facts, call);
 ///         println!("{}: {:?}", call.name, checked.refusal());
 ///         facts.called(call);
 ///     }
-///     Step::Happened(event) => facts.observe(event),
+///     Step::Said(event) | Step::Returned { result: event, .. } => facts.observe(event),
 /// });
 /// # Ok(())
 /// # }
 /// ```
-pub fn replay(log: &Log, mut step: impl FnMut(Step<'_>)) {
+pub fn replay(log: &Log, mut tell: impl FnMut(Step<'_>)) {
     let mut builder = EpisodeBuilder::new(&log.header);
-    // The event of the turn that calls may still join, and how many of its calls were told.
-    let mut turn = 0;
-    let mut told = 0;
     for (entry, message) in log.messages() {
-        let before = builder.events().len();
-        builder.message(entry.t_ms, entry.from, message);
-        for (place, event) in builder.events().iter().enumerate().skip(before) {
-            if calls_of(event).is_empty() {
-                step(Step::Happened(event));
-            } else {
-                (turn, told) = (place, 0);
+        let effect = builder.step(entry.t_ms, entry.from, message);
+        let step = match effect {
+            Effect::Said(event) => builder.events().get(event).map(Step::Said),
+            Effect::Called(at) => builder.call(at).map(|call| Step::Called { at, call }),
+            Effect::Returned { call: at, event } => {
+                let result = builder.events().get(event);
+                result.map(|result| Step::Returned { at, result })
             }
+            Effect::None | Effect::Retried(_) | Effect::Cancelled(_) | Effect::Interim(_) => None,
+        };
+        if let Some(step) = step {
+            tell(step);
         }
-        let calls = builder.events().get(turn).map_or(&[][..], calls_of);
-        for call in calls.iter().skip(told) {
-            step(Step::Called(call));
-        }
-        told = calls.len();
-    }
-}
-
-fn calls_of(event: &Event) -> &[ToolCall] {
-    match event {
-        Event::Assistant { calls, .. } => calls,
-        Event::User { .. } | Event::ToolResult { .. } => &[],
     }
 }
 
@@ -73,28 +75,37 @@ fn calls_of(event: &Event) -> &[ToolCall] {
 mod tests {
     use super::*;
 
-    /// What a log of these lines tells, each as its sender and the message.
-    fn steps(lines: &[(&str, &str)]) -> Vec<String> {
+    /// A log of these lines, each its sender and the message.
+    fn log(lines: &[(&str, &str)]) -> Log {
         let header = r#"{"stretto_mcp_log":2,"session":"s","started_unix_ms":0}"#;
         let entry = |&(from, message): &(&str, &str)| {
             format!(r#"{{"t_ms":0,"from":"{from}","message":{message}}}"#)
         };
         let entries: Vec<String> = lines.iter().map(entry).collect();
         let text = format!("{header}\n{}", entries.join("\n"));
-        let log = Log::parse(text.as_bytes()).unwrap();
+        Log::parse(text.as_bytes()).unwrap()
+    }
+
+    /// What it tells.
+    fn steps(lines: &[(&str, &str)]) -> Vec<String> {
         let mut steps = Vec::new();
-        replay(&log, |step| {
+        replay(&log(lines), |step| {
             steps.push(match step {
-                Step::Called(call) => format!("call {}", call.id),
-                Step::Happened(Event::User { text }) => format!("user {text}"),
-                Step::Happened(Event::Assistant { text, .. }) => {
-                    format!("agent {}", text.as_deref().unwrap_or_default())
-                }
-                Step::Happened(Event::ToolResult {
-                    call_id, content, ..
-                }) => {
+                Step::Called { call, .. } => format!("call {}", call.id),
+                Step::Said(Event::User { text }) => format!("user {text}"),
+                Step::Said(Event::Assistant {
+                    text: Some(text), ..
+                }) => format!("agent {text}"),
+                Step::Returned {
+                    result:
+                        Event::ToolResult {
+                            call_id, content, ..
+                        },
+                    ..
+                } => {
                     format!("result {call_id} {content}")
                 }
+                step => panic!("{step:?}"),
             });
         });
         steps
@@ -185,5 +196,40 @@ mod tests {
         ];
         assert_eq!(steps(&lines), expected);
         assert_eq!(steps(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_result_is_of_its_call_though_ids_come_again() {
+        let (first, answer) = (call("1"), result("1"));
+        let lines = [
+            ("client", first.as_str()),
+            ("client", first.as_str()),
+            ("server", answer.as_str()),
+        ];
+        let mut calls = Vec::new();
+        let mut results = Vec::new();
+        replay(&log(&lines), |step| match step {
+            Step::Called { at, .. } => calls.push(at),
+            Step::Returned { at, .. } => results.push(at),
+            Step::Said(_) => {}
+        });
+        assert_eq!(calls.len(), 2);
+        assert_eq!(results, calls[1..]);
+    }
+
+    #[test]
+    fn a_call_made_again_with_an_answer_is_told_once() {
+        let question = r#"{"id":1,"result":{"resultType":"input_required","requestState":"s"}}"#;
+        let again = r#"{"id":2,"method":"tools/call","params":{"name":"t1","requestState":"s"}}"#;
+        let cancel = r#"{"method":"notifications/cancelled","params":{"requestId":2}}"#;
+        let (first, answer) = (call("1"), result("2"));
+        let lines = [
+            ("client", first.as_str()),
+            ("server", question),
+            ("client", again),
+            ("client", cancel),
+            ("server", answer.as_str()),
+        ];
+        assert_eq!(steps(&lines), ["call 1", "result 1 ok"]);
     }
 }
