@@ -111,7 +111,7 @@ impl<'a> Drive<'a> {
             turn = self.host.turn(host_may_speak) => Woken::Host(turn),
             turn = self.server.turn(server_may_speak), if self.ending.is_none() => Woken::Server(turn),
             stop = signals.next(), if self.stop.is_none() => Woken::Stop(stop),
-            () = tokio::time::sleep(LOOK), if self.patience.is_ending() => Woken::Time,
+            () = look(), if self.patience.is_ending() => Woken::Time,
         }
     }
 
@@ -219,9 +219,13 @@ impl<'a> Drive<'a> {
 
     /// Counts what is owed, now that no line waits for it.
     fn count(&mut self) {
+        if self.passed.is_empty() {
+            return;
+        }
+        let now = self.clock.now();
         for (to, line) in self.passed.drain(..) {
             match to {
-                Side::Server => self.owed.asked(self.clock.now(), line.content()),
+                Side::Server => self.owed.asked(now, line.content()),
                 Side::Host => self.owed.answered(line.content()),
             }
         }
@@ -261,6 +265,11 @@ impl<'a> Drive<'a> {
             Outcome::Stopped(stop, at)
         })
     }
+}
+
+/// Made only when it is polled: a timer for each line would cost as much as reading the line.
+async fn look() {
+    tokio::time::sleep(LOOK).await;
 }
 
 fn host_left(error: &io::Error) {

@@ -28,6 +28,7 @@ mod retain;
 mod secrets;
 mod session;
 mod signals;
+mod skim;
 mod upstream;
 mod voice;
 

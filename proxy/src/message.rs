@@ -1,12 +1,11 @@
 //! The heads of messages: enough to tell what a line is, without reading what it carries.
 
-use std::{borrow::Cow, fmt};
+use std::borrow::Cow;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
-};
+use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use crate::skim::{Members, Skim};
 
 /// A request's id. Two ids are the same only if they are the same JSON value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -23,19 +22,19 @@ pub(crate) enum Id {
 const UNSAFE_FROM: u64 = 1 << 53;
 
 impl Id {
-    /// The id in `raw`; a null is none.
-    pub(crate) fn of(raw: &RawValue) -> Option<Self> {
-        let text = raw.get();
-        if text == "null" {
+    /// The id that is spelled `json`; a null is none.
+    pub(crate) fn of(json: &[u8]) -> Option<Self> {
+        if json == b"null" {
             return None;
         }
-        if let Ok(said) = serde_json::from_str::<String>(text) {
-            return Some(Self::Text(said));
+        if let Some(text) = text(json) {
+            return Some(Self::Text(text.into_owned()));
         }
-        match text.parse::<i64>() {
-            Ok(number) if number.unsigned_abs() < UNSAFE_FROM => Some(Self::Number(number)),
-            _ => Some(Self::Odd(text.to_owned())),
-        }
+        let spelling = String::from_utf8_lossy(json);
+        Some(match spelling.parse::<i64>() {
+            Ok(number) if number.unsigned_abs() < UNSAFE_FROM => Self::Number(number),
+            _ => Self::Odd(spelling.into()),
+        })
     }
 }
 
@@ -58,17 +57,22 @@ pub(crate) enum Heads<'a> {
 }
 
 impl<'a> Heads<'a> {
-    /// Reads a line's heads, leniently: only the structure of the rest is looked at.
+    /// Reads a line's heads, leniently: of the rest, only the structure is looked at.
     ///
-    /// Of a repeated member, the last counts, as it does for most servers.
-    ///
-    /// # Errors
-    /// The line is no JSON object or array of objects.
-    pub(crate) fn of(line: &'a [u8]) -> serde_json::Result<Self> {
-        match line.trim_ascii_start().first() {
-            Some(b'[') => serde_json::from_slice(line).map(Self::Batch),
-            _ => serde_json::from_slice(line).map(Self::One),
-        }
+    /// Of a repeated member, the last counts, as it does for most servers. None when the line
+    /// is no object or array of objects.
+    pub(crate) fn of(line: &'a [u8]) -> Option<Self> {
+        let mut skim = Skim::new(line);
+        let heads = if skim.takes(b'[') {
+            let mut heads = Vec::new();
+            while skim.next_item(b']')? {
+                heads.push(Head::of(&mut skim)?);
+            }
+            Self::Batch(heads)
+        } else {
+            Self::One(Head::of(&mut skim)?)
+        };
+        skim.is_at_end().then_some(heads)
     }
 
     /// The heads, in order.
@@ -92,92 +96,32 @@ impl<'a> Heads<'a> {
             request_id: &'a RawValue,
         }
         let notification: Notification<'_> = serde_json::from_slice(line).ok()?;
-        Id::of(notification.params.request_id)
+        Id::of(notification.params.request_id.get().as_bytes())
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Head<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(HeadVisitor)
-    }
-}
-
-struct HeadVisitor;
-
-impl<'de> Visitor<'de> for HeadVisitor {
-    type Value = Head<'de>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a message")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Head<'de>, A::Error> {
-        let mut head = Head::default();
-        while let Some(name) = members.next_key_seed(Text)? {
-            match name.as_deref() {
-                Some("id") => head.id = Id::of(members.next_value::<&RawValue>()?),
-                Some("method") => head.method = members.next_value_seed(Text)?,
-                _ => drop(members.next_value::<IgnoredAny>()?),
+impl<'a> Head<'a> {
+    fn of(skim: &mut Skim<'a>) -> Option<Self> {
+        let mut head = Self::default();
+        let mut members = Members::of(skim)?;
+        while let Some((name, value)) = members.next().ok()? {
+            match text(name).as_deref() {
+                Some("id") => head.id = Id::of(value),
+                Some("method") => head.method = text(value),
+                _ => {}
             }
         }
-        Ok(head)
+        Some(head)
     }
 }
 
 /// Text, borrowed where it holds no escapes; nothing for any other value.
-struct Text;
-
-impl<'de> DeserializeSeed<'de> for Text {
-    type Value = Option<Cow<'de, str>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Text {
-    type Value = Option<Cow<'de, str>>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("any value")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Self::Value, A::Error> {
-        while items.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(None)
+fn text(json: &[u8]) -> Option<Cow<'_, str>> {
+    let inner = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    if inner.contains(&b'\\') {
+        serde_json::from_slice(json).ok().map(Cow::Owned)
+    } else {
+        str::from_utf8(inner).ok().map(Cow::Borrowed)
     }
 }
 
@@ -236,8 +180,19 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_an_error() {
-        for line in ["", "7", "hello", "{", r#"{"id":1}{"id":2}"#, "[1]"] {
-            assert!(Heads::of(line.as_bytes()).is_err(), "{line}");
+        for line in [
+            "",
+            "7",
+            "hello",
+            "{",
+            r#"{"id":1}{"id":2}"#,
+            "[1]",
+            r#"{"id"}"#,
+            r#"{"id":1,"x":"}"#,
+            "[{}",
+            "[{}]]",
+        ] {
+            assert!(Heads::of(line.as_bytes()).is_none(), "{line}");
         }
     }
 }

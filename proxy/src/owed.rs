@@ -27,7 +27,7 @@ pub(crate) struct Owed {
 impl Owed {
     /// Takes note of a line from the host.
     pub(crate) fn asked(&mut self, at: Millis, line: &[u8]) {
-        let Ok(heads) = Heads::of(line) else {
+        let Some(heads) = Heads::of(line) else {
             // Real servers answer requests that a strict reader cannot read.
             if memmem::find(line, br#""method""#).is_some()
                 && memmem::find(line, br#""id""#).is_some()
@@ -64,7 +64,7 @@ impl Owed {
         if self.sure.is_empty() && self.doubtful.is_empty() {
             return;
         }
-        let Ok(heads) = Heads::of(line) else { return };
+        let Some(heads) = Heads::of(line) else { return };
         for head in heads.iter() {
             if let (None, Some(id)) = (&head.method, &head.id) {
                 self.forget(id);

@@ -2,13 +2,15 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, IoSlice, Write},
+    mem,
     path::{Path, PathBuf},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
-use stretto_trace::mcp::{Header, Who, encode_entry};
+use stretto_trace::mcp::{Header, Who, embedded, encode_entry, encode_head};
 use tokio::sync::oneshot;
 use tracing::{error, warn};
 
@@ -194,8 +196,16 @@ impl Queue {
                 .unwrap_or_else(PoisonError::into_inner);
             waiting.writer_sleeps = false;
         }
-        std::mem::swap(&mut waiting.entries, entries);
+        mem::swap(&mut waiting.entries, entries);
         true
+    }
+
+    /// Lets more lines come, when they come so fast that being woken for each would take more
+    /// time than writing it.
+    fn linger(&self, pace: &mut Pace) {
+        if pace.is_fast() && !self.lock().closed {
+            thread::sleep(LINGER);
+        }
     }
 
     /// The writer's work, until the queue is closed and empty.
@@ -203,6 +213,7 @@ impl Queue {
         let mut entries = Vec::new();
         let mut text = Vec::new();
         let mut broken = false;
+        let mut pace = Pace::default();
         while self.take(&mut entries) {
             if broken {
                 entries.clear();
@@ -217,7 +228,41 @@ impl Queue {
             }
             shrink(&mut entries);
             text.shrink_to(TOGETHER);
+            self.linger(&mut pace);
         }
+    }
+}
+
+/// How long the writer lets lines gather under a steady stream of them. What a kill of the proxy can cost then.
+const LINGER: Duration = Duration::from_micros(50);
+
+/// Lines that follow each other within this time make a steady stream.
+const STEADY: Duration = Duration::from_millis(1);
+
+/// So many wake-ups in a steady stream make it worth while to wait for more.
+const MANY: u32 = 64;
+
+/// How fast lines come.
+#[derive(Debug, Default)]
+struct Pace {
+    last: Option<Instant>,
+    steady: u32,
+}
+
+impl Pace {
+    /// Takes note that lines were written just now.
+    fn is_fast(&mut self) -> bool {
+        let now = Instant::now();
+        let is_steady = self
+            .last
+            .replace(now)
+            .is_some_and(|last| now - last < STEADY);
+        self.steady = if is_steady {
+            self.steady.saturating_add(1)
+        } else {
+            0
+        };
+        self.steady >= MANY
     }
 }
 
@@ -230,6 +275,19 @@ fn shrink(entries: &mut Vec<Entry>) {
 
 fn write_entries(file: &mut File, entries: &mut Vec<Entry>, text: &mut Vec<u8>) -> io::Result<()> {
     for entry in entries.drain(..) {
+        if entry.line.content().len() >= TOGETHER
+            && let Some(json) = embedded(entry.line.content())
+        {
+            file.write_all(text)?;
+            text.clear();
+            encode_head(text, entry.at.0, entry.from);
+            write_all_vectored(
+                file,
+                &mut [IoSlice::new(text), IoSlice::new(json), IoSlice::new(b"}\n")],
+            )?;
+            text.clear();
+            continue;
+        }
         encode_entry(text, entry.at.0, entry.from, entry.line.content());
         drop(entry.line);
         if text.len() >= TOGETHER {
@@ -240,6 +298,19 @@ fn write_entries(file: &mut File, entries: &mut Vec<Entry>, text: &mut Vec<u8>) 
     let written = file.write_all(text);
     text.clear();
     written
+}
+
+/// A message of many bytes goes into the file without a copy of it.
+fn write_all_vectored(file: &mut File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> {
+    while !slices.is_empty() {
+        match file.write_vectored(slices) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(written) => IoSlice::advance_slices(&mut slices, written),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn create_file(directory: &Path, header: &mut Header) -> Result<(PathBuf, File), LogError> {

@@ -7,7 +7,11 @@ use signal_hook::{
     consts::{SIGHUP, SIGINT, SIGTERM},
     low_level::emulate_default_handler,
 };
-use tokio::signal::unix::{self, SignalKind, signal};
+use tokio::{
+    signal::unix::{self, SignalKind, signal},
+    sync::oneshot,
+    task::JoinSet,
+};
 
 /// A signal that ends the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,12 +30,13 @@ impl Stop {
     }
 }
 
-/// SIGTERM, SIGINT and SIGHUP.
+/// SIGTERM, SIGINT and SIGHUP, of which only the first to come counts.
+///
+/// A task of its own listens, so that looking for a signal costs the loop next to nothing.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    term: Option<unix::Signal>,
-    int: Option<unix::Signal>,
-    hup: Option<unix::Signal>,
+    first: oneshot::Receiver<Stop>,
+    _listener: JoinSet<()>,
 }
 
 impl Signals {
@@ -48,20 +53,34 @@ impl Signals {
                 Ok(None)
             }
         };
+        let mut term = listen(SIGTERM, SignalKind::terminate())?;
+        let mut int = listen(SIGINT, SignalKind::interrupt())?;
+        let mut hup = listen(SIGHUP, SignalKind::hangup())?;
+        let (tell, first) = oneshot::channel();
+        let mut listener = JoinSet::new();
+        listener.spawn(async move {
+            let stop = tokio::select! {
+                () = arrival(&mut term) => Stop(SIGTERM),
+                () = arrival(&mut int) => Stop(SIGINT),
+                () = arrival(&mut hup) => Stop(SIGHUP),
+            };
+            // The session may be over already.
+            tell.send(stop).ok();
+        });
         Ok(Self {
-            term: listen(SIGTERM, SignalKind::terminate())?,
-            int: listen(SIGINT, SignalKind::interrupt())?,
-            hup: listen(SIGHUP, SignalKind::hangup())?,
+            first,
+            _listener: listener,
         })
     }
 
-    /// Waits for the next signal. Cancel safe.
+    /// Waits for the signal; for ever once it has come. Cancel safe.
     pub(crate) async fn next(&mut self) -> Stop {
-        tokio::select! {
-            () = arrival(&mut self.term) => Stop(SIGTERM),
-            () = arrival(&mut self.int) => Stop(SIGINT),
-            () = arrival(&mut self.hup) => Stop(SIGHUP),
+        if !self.first.is_terminated()
+            && let Ok(stop) = (&mut self.first).await
+        {
+            return stop;
         }
+        std::future::pending().await
     }
 }
 
@@ -87,5 +106,6 @@ fn ignored_signals() -> u64 {
 /// # Errors
 /// The system takes no handler.
 pub(crate) fn survive_file_size_limits() -> io::Result<()> {
-    signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default()).map(drop)
+    signal_hook::flag::register(Signal::XFSZ.as_raw(), Arc::default())?;
+    Ok(())
 }

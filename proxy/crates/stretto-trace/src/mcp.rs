@@ -16,7 +16,7 @@ mod result;
 mod tools;
 mod turns;
 
-pub use entry::{Body, Entry, Who, encode_entry};
+pub use entry::{Body, Entry, Who, embedded, encode_entry, encode_head};
 pub use header::{Header, LOG_VERSION};
 pub use read::{Log, LogError, ParseError, VERSIONS_READ, read_log, read_logs, session_logs};
 pub use result::CallResult;

@@ -176,6 +176,26 @@ pub fn encode_entry(out: &mut Vec<u8>, t_ms: u64, from: Who, line: &[u8]) {
     out.extend_from_slice(b"}\n");
 }
 
+/// What an entry's `message` is for `line`, when that is part of the line as it stands.
+///
+/// With [`encode_head`] before it and `}` and a line feed behind it, it is what
+/// [`encode_entry`] makes of the line, without a copy of it. None for a line that becomes
+/// `raw` text, or that holds a line feed.
+pub fn embedded(line: &[u8]) -> Option<&[u8]> {
+    let json = without_blanks(line);
+    (embeds(json)? == Embeds::Verbatim).then_some(json)
+}
+
+/// Appends the beginning of an entry, up to where its message comes.
+pub fn encode_head(out: &mut Vec<u8>, t_ms: u64, from: Who) {
+    write!(
+        out,
+        "{{\"t_ms\":{t_ms},\"from\":\"{}\",\"message\":",
+        from.as_str()
+    )
+    .expect("memory takes every write");
+}
+
 /// `line` without the blanks that JSON allows around a value, which are not all that ASCII has.
 fn without_blanks(mut line: &[u8]) -> &[u8] {
     const BLANKS: &[u8] = b" \t\r\n";
