@@ -21,6 +21,7 @@ use stretto_trace::ToolManifest;
 
 pub use arbiter::{Favors, Fit, Predicate, Rates, SiteRecord};
 pub use back_off::{BackOff, Counts, Habit, PADDING};
+pub(crate) use bindings::share_is_at_least;
 pub use bindings::{Arg, Bindings, SiteSource, SourceRef, Sources, Tally};
 pub use parts::{
     Action, Bar, FeatureMap, Field, Promoted, PromotedSite, Provenance, Sites, SurpriseGate,

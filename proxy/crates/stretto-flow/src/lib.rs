@@ -128,7 +128,6 @@
 //! [`EpisodeBuilder`]: stretto_trace::mcp::EpisodeBuilder
 //! [`Effect::Returned`]: stretto_trace::mcp::Effect::Returned
 
-
 mod appended;
 mod decide;
 mod explore;
@@ -136,12 +135,14 @@ pub mod file;
 mod flow;
 mod gate;
 mod grant;
+mod learn;
 mod live;
 mod log;
 mod memory;
 mod plan;
 mod program;
 mod run;
+mod score;
 mod step;
 mod value;
 
@@ -153,6 +154,7 @@ pub use explore::{Explore, fold, task_hash};
 pub use file::{FlowError, FlowFile, LoadError};
 pub use flow::{Flow, RESPOND, site_name};
 pub use grant::Grants;
+pub use learn::{LearnError, LearnOptions, Progress, Session, Stage, Surroundings, learn};
 pub use live::{Live, OWN_ID};
 pub use log::Taken;
 pub use memory::{Pick, PickKind, Unbound};
@@ -160,3 +162,4 @@ pub use program::{STANDARD_RUN, is_standard, standard as standard_run};
 pub use run::{
     Answer, DecisionSite, Next, Run, RunRecord, ScoreError, Scored, SiteValue, TracedSite,
 };
+pub use score::{CrossValidation, Score, Scores, SiteScore, cross_validate, score};

@@ -172,6 +172,11 @@ impl Live {
         }
     }
 
+    /// Something is said, by either side.
+    pub(crate) fn said(&mut self, event: &Event) {
+        self.take(self.followed, event);
+    }
+
     /// A turn begins. Returns its entry, for the calls to come.
     pub(crate) fn begin_turn(&mut self) -> usize {
         self.entries.push(Entry::Turn {

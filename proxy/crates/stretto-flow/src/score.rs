@@ -1,0 +1,299 @@
+//! What a flow would have done in recorded sessions, held against what the agent did.
+
+mod cross;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use stretto_trace::{Event, ToolCall};
+
+pub use self::cross::{CrossValidation, Scores, cross_validate};
+use crate::decide::{Settings, Verdict};
+use crate::flow::Flow;
+use crate::learn::{Session, holds};
+use crate::live::{Live, OWN_ID};
+
+/// What a flow would have done at one site.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SiteScore {
+    /// Decisions.
+    pub decisions: u64,
+    /// Lookups among them.
+    pub lookups: u64,
+    /// Lookups that the agent made itself later on.
+    pub used: u64,
+    /// The tasks with a lookup.
+    pub tasks: BTreeSet<String>,
+}
+
+/// What a flow would have done in some sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Score {
+    /// Each site, by name.
+    pub sites: BTreeMap<String, SiteScore>,
+    /// Decisions that could not be taken.
+    pub unanswered: u64,
+    /// How many turns the agent took: its calls of one turn, or a message.
+    pub turns: u64,
+    /// Turns that the agent would not have needed: every call was looked up before.
+    pub turns_spared: u64,
+}
+
+impl Score {
+    /// All decisions.
+    pub fn decisions(&self) -> u64 {
+        self.sites.values().map(|site| site.decisions).sum()
+    }
+
+    /// All lookups.
+    pub fn lookups(&self) -> u64 {
+        self.sites.values().map(|site| site.lookups).sum()
+    }
+
+    /// Lookups that the agent made itself later on.
+    pub fn used(&self) -> u64 {
+        self.sites.values().map(|site| site.used).sum()
+    }
+
+    /// Lookups that the agent never made.
+    pub fn detours(&self) -> u64 {
+        self.lookups() - self.used()
+    }
+
+    /// Adds the score of other sessions.
+    pub fn add(&mut self, other: &Self) {
+        for (name, site) in &other.sites {
+            let own = self.sites.entry(name.clone()).or_default();
+            own.decisions += site.decisions;
+            own.lookups += site.lookups;
+            own.used += site.used;
+            own.tasks.extend(site.tasks.iter().cloned());
+        }
+        self.unanswered += other.unanswered;
+        self.turns += other.turns;
+        self.turns_spared += other.turns_spared;
+    }
+}
+
+/// Scores `flow` on one session, as it would be served with `settings`, but for its own
+/// promotion.
+///
+/// Each call is scored once: what a lookup has covered starts no run of its own. A run may
+/// chain on from a site only if `may_chain` says so, and makes `per_call` lookups at most.
+pub fn score(
+    flow: &Arc<Flow>,
+    session: &Session,
+    settings: &Settings,
+    per_call: usize,
+    may_chain: &dyn Fn(&str) -> bool,
+) -> Score {
+    let settings = Settings {
+        task_id: session.task().to_owned(),
+        explore: None,
+        ignore_promotion: true,
+        ..settings.clone()
+    };
+    let mut scoring = Scoring {
+        live: Live::new(Arc::clone(flow)),
+        recorded: Recorded::new(session),
+        settings,
+        per_call,
+        may_chain,
+        covered: HashSet::new(),
+        detours: HashSet::new(),
+        score: Score::default(),
+    };
+    scoring.play();
+    scoring.score
+}
+
+/// The calls and results of a session.
+struct Recorded<'a> {
+    session: &'a Session,
+    calls: HashMap<&'a str, Vec<(usize, &'a ToolCall)>>,
+    results: HashMap<&'a str, (bool, &'a str)>,
+    turns: HashMap<&'a str, usize>,
+}
+
+impl<'a> Recorded<'a> {
+    fn new(session: &'a Session) -> Self {
+        let mut calls = HashMap::<&str, Vec<_>>::new();
+        let mut results = HashMap::new();
+        let mut turns = HashMap::new();
+        for (at, event) in session.episode.events.iter().enumerate() {
+            match event {
+                Event::Assistant { calls: made, .. } => {
+                    for call in made {
+                        turns.insert(call.id.as_str(), at);
+                        if !Live::is_own(&call.id) {
+                            calls
+                                .entry(call.name.as_str())
+                                .or_default()
+                                .push((at, call));
+                        }
+                    }
+                }
+                Event::ToolResult {
+                    call_id,
+                    error,
+                    content,
+                    ..
+                } => {
+                    results
+                        .entry(call_id.as_str())
+                        .or_insert((*error, content.as_str()));
+                }
+                Event::User { .. } => {}
+            }
+        }
+        Self {
+            session,
+            calls,
+            results,
+            turns,
+        }
+    }
+
+    /// The agent's first call, in a turn after `turn`, of `tool` with each of `arguments`.
+    fn later(
+        &self,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        turn: usize,
+    ) -> Option<&'a ToolCall> {
+        let calls = self.calls.get(tool).into_iter().flatten();
+        let same = |call: &ToolCall| {
+            call.arguments
+                .as_object()
+                .is_some_and(|passed| holds(passed, arguments))
+        };
+        calls
+            .filter(|(at, _)| *at > turn)
+            .map(|(_, call)| *call)
+            .find(|call| same(call))
+    }
+}
+
+struct Scoring<'a> {
+    live: Live,
+    recorded: Recorded<'a>,
+    settings: Settings,
+    per_call: usize,
+    may_chain: &'a dyn Fn(&str) -> bool,
+    /// The calls that a lookup has covered, by id.
+    covered: HashSet<&'a str>,
+    /// Lookups that were counted as detours: the tool, and its arguments as text.
+    detours: HashSet<(String, String)>,
+    score: Score,
+}
+
+impl<'a> Scoring<'a> {
+    fn play(&mut self) {
+        let events = &self.recorded.session.episode.events;
+        let mut entries = HashMap::new();
+        let mut back = HashMap::<usize, usize>::new();
+        for (at, event) in events.iter().enumerate() {
+            match event {
+                Event::Assistant { calls, .. } if !calls.is_empty() => {
+                    let entry = self.live.begin_turn();
+                    entries.insert(at, entry);
+                    self.send(calls, entry, 0);
+                }
+                Event::User { .. } | Event::Assistant { .. } => self.live.said(event),
+                Event::ToolResult {
+                    call_id,
+                    name,
+                    error,
+                    content,
+                } => {
+                    self.live.result(call_id, name, *error, content);
+                    let Some(turn) = self.recorded.turns.get(call_id.as_str()).copied() else {
+                        continue;
+                    };
+                    let back = back.entry(turn).or_default();
+                    *back += 1;
+                    if let Event::Assistant { calls, .. } = &events[turn] {
+                        self.send(calls, entries[&turn], *back);
+                    }
+                    let is_own = Live::is_own(call_id);
+                    if at + 1 < events.len() && !is_own && !self.covered.contains(call_id.as_str())
+                    {
+                        self.run(call_id, turn);
+                    }
+                }
+            }
+        }
+        for event in events {
+            let Event::Assistant { calls, .. } = event else {
+                continue;
+            };
+            self.score.turns += 1;
+            let is_spared = !calls.is_empty()
+                && calls
+                    .iter()
+                    .all(|call| self.covered.contains(call.id.as_str()));
+            self.score.turns_spared += u64::from(is_spared);
+        }
+    }
+
+    /// The host sends those calls of a turn that come once `back` of its results are.
+    fn send(&mut self, calls: &[ToolCall], entry: usize, back: usize) {
+        let answered = &self.recorded.session.answered_before;
+        for call in calls {
+            if answered.get(&call.id).copied().unwrap_or(0) == back {
+                self.live.call(entry, &call.id, &call.name, &call.arguments);
+            }
+        }
+    }
+
+    /// The run that would have followed a call.
+    fn run(&mut self, call: &str, turn: usize) {
+        let mut live = None;
+        let mut after = call.to_owned();
+        let mut used = 0;
+        loop {
+            let live = live.get_or_insert_with(|| self.live.clone());
+            if !live.ends_in_call(&after) {
+                return;
+            }
+            let Ok(decision) = live.decide(&after, &self.settings) else {
+                self.score.unanswered += 1;
+                return;
+            };
+            let Some(name) = decision.site else { return };
+            let site = self.score.sites.entry(name.clone()).or_default();
+            let Verdict::LookUp { tool, arguments } = decision.verdict else {
+                site.decisions += 1;
+                return;
+            };
+            site.decisions += 1;
+            let key = (tool.clone(), Value::Object(arguments.clone()).to_string());
+            let found = self.recorded.later(&tool, &arguments, turn);
+            let Some(found) = found else {
+                if self.detours.insert(key) {
+                    site.lookups += 1;
+                    site.tasks.insert(self.settings.task_id.clone());
+                }
+                return;
+            };
+            site.lookups += 1;
+            site.used += 1;
+            site.tasks.insert(self.settings.task_id.clone());
+            self.covered.insert(found.id.as_str());
+            used += 1;
+            let result = self.recorded.results.get(found.id.as_str());
+            let Some((failed, content)) =
+                result.filter(|_| used < self.per_call && (self.may_chain)(&name))
+            else {
+                return;
+            };
+            let Some(entry) = live.turn_of(call) else {
+                return;
+            };
+            after = format!("{OWN_ID}{used}");
+            live.call(entry, &after, &tool, &Value::Object(arguments));
+            live.result(&after, &tool, *failed, content);
+        }
+    }
+}
