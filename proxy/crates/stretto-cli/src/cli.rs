@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
-use crate::show;
+use crate::{guards, show};
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
 #[derive(Debug, Parser)]
@@ -30,6 +30,8 @@ Exit codes:
 pub enum Command {
     /// Show a recorded session: a summary, then turn by turn
     Show(show::Args),
+    /// Check recorded calls against the policy guards
+    Guards(guards::Args),
 }
 
 impl Command {
@@ -41,6 +43,7 @@ impl Command {
     pub fn run(&self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         match self {
             Self::Show(args) => show::run(args, screen),
+            Self::Guards(args) => guards::run(args, screen),
         }
     }
 }

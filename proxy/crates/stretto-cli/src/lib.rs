@@ -5,6 +5,9 @@
 //! and a line in each of [`cli::Command`] and [`cli::Command::run`].
 
 pub mod cli;
+pub mod files;
+pub mod guards;
+pub mod outcomes;
 pub mod screen;
 pub mod show;
 
