@@ -5,8 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use thiserror::Error;
+
+use crate::era::Era;
+use crate::script::manners::Secret;
 
 /// What `--help` prints.
 pub const USAGE: &str = "\
@@ -17,6 +21,11 @@ A tiny MCP server for trying and testing the proxy, over stdio or Streamable HTT
   --world echo|retail      which tools it has (default: echo)
   --hide TOOL              the shop neither lists the tool nor answers calls of it; repeatable
   --hint TOOL=false|none   the shop lists the tool as changing something, or without hints; repeatable
+
+  --script FILE            in place of a world: a server described by data, or faults around another
+  --transcript FILE        append what the server receives, and the faults it plays, as JSON lines
+  --era legacy|modern|dual which hosts it serves: those that begin with initialize, those that say who
+                           they are on each request, or both (default: legacy)
 
   --http ADDR              serve Streamable HTTP on ADDR, such as 127.0.0.1:0, in place of stdio
   --require-auth VALUE     with --http: the exact Authorization that every request must carry
@@ -48,6 +57,12 @@ pub(crate) struct Settings {
     pub(crate) hide: Vec<String>,
     /// Tools whose hint the shop changes: to `readOnlyHint: false`, or to none.
     pub(crate) hint: BTreeMap<String, Hint>,
+    /// The script to play.
+    pub(crate) script: Option<PathBuf>,
+    /// Where to write what is received.
+    pub(crate) transcript: Option<PathBuf>,
+    /// Which hosts to serve.
+    pub(crate) era: Era,
     /// Where to listen, in place of stdio.
     pub(crate) http: Option<HttpSettings>,
 }
@@ -85,24 +100,14 @@ pub(crate) enum Hint {
 }
 
 /// How to serve over HTTP.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(crate) struct HttpSettings {
     /// Address and port, as written.
     pub(crate) address: String,
     /// The `Authorization` that every request must carry.
-    pub(crate) require_auth: Option<String>,
+    pub(crate) require_auth: Option<Secret>,
     /// Whether a connection carries a single request.
     pub(crate) close: bool,
-}
-
-impl std::fmt::Debug for HttpSettings {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpSettings")
-            .field("address", &self.address)
-            .field("require_auth", &self.require_auth.as_ref().map(|_| "…"))
-            .field("close", &self.close)
-            .finish()
-    }
 }
 
 /// What is wrong with a command line.
@@ -125,6 +130,11 @@ pub(crate) enum Wrong {
         option: &'static str,
         with: &'static str,
     },
+    #[error("{one} does not go with {other}")]
+    Together {
+        one: &'static str,
+        other: &'static str,
+    },
     #[error("{0} stands alone")]
     Alone(String),
     #[error("an argument is not text: {0}")]
@@ -145,6 +155,7 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, 
 
     let mut settings = Settings::default();
     let mut world = None;
+    let mut era = None;
     let mut address = None;
     let mut require_auth = None;
     let mut close = None;
@@ -169,11 +180,30 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, 
                 })?;
                 settings.hint.insert(tool, hint);
             }
+            "--script" => once(
+                "--script",
+                &mut settings.script,
+                words.value("--script")?.into(),
+            )?,
+            "--transcript" => once(
+                "--transcript",
+                &mut settings.transcript,
+                words.value("--transcript")?.into(),
+            )?,
+            "--era" => {
+                let value = words.value("--era")?;
+                let name = Era::of(&value).ok_or(Wrong::Value {
+                    option: "--era",
+                    takes: "legacy, modern or dual",
+                    value,
+                })?;
+                once("--era", &mut era, name)?;
+            }
             "--http" => once("--http", &mut address, words.value("--http")?)?,
             "--require-auth" => once(
                 "--require-auth",
                 &mut require_auth,
-                words.value("--require-auth")?,
+                Secret(words.value("--require-auth")?),
             )?,
             "--close" => once("--close", &mut close, ())?,
             _ if alone(&word).is_some() => return Err(Wrong::Alone(word)),
@@ -181,7 +211,16 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, 
         }
     }
 
+    if settings.script.is_some()
+        && (world.is_some() || !settings.hide.is_empty() || !settings.hint.is_empty())
+    {
+        return Err(Wrong::Together {
+            one: "--script",
+            other: "--world, --hide and --hint",
+        });
+    }
     settings.world = world.unwrap_or_default();
+    settings.era = era.unwrap_or_default();
     settings.http = match address {
         Some(address) => Some(HttpSettings {
             address,
@@ -301,7 +340,7 @@ mod tests {
         assert_eq!(
             (
                 http.address.as_str(),
-                http.require_auth.as_deref(),
+                http.require_auth.as_ref().map(|secret| secret.0.as_str()),
                 http.close
             ),
             ("127.0.0.1:0", Some("x"), true)
@@ -343,6 +382,13 @@ mod tests {
             "--close",
             "--http 127.0.0.1:0 --close --close",
             "--",
+            "--script",
+            "--script a --script b",
+            "--script a --world echo",
+            "--script a --hide b",
+            "--transcript",
+            "--era",
+            "--era old",
         ] {
             assert!(asked(line).is_err(), "{line}");
         }

@@ -20,12 +20,13 @@ use serde_json::{Value, json};
 
 use crate::cli::HttpSettings;
 use crate::protocol::{self, Message};
+use crate::script::manners::Secret;
 use crate::server::Server;
 use sessions::{Session, Sessions};
 use wire::{Head, Manner, Request};
 
 mod sessions;
-mod wire;
+pub(crate) mod wire;
 
 /// How long the session's own stream stays open.
 const LONGEST_STREAM: Duration = Duration::from_mins(1);
@@ -71,7 +72,7 @@ pub(crate) fn serve(server: Server, settings: &HttpSettings) -> io::Result<()> {
 
 struct Endpoint {
     server: Server,
-    require_auth: Option<String>,
+    require_auth: Option<Secret>,
     close: bool,
     sessions: Sessions,
 }
@@ -96,6 +97,7 @@ impl Endpoint {
         stream.set_nodelay(true)?;
         let mut input = BufReader::with_capacity(READ_AT_ONCE, stream);
         while let Some(mut request) = wire::read(&mut input, &mut stream)? {
+            self.server.transcript.http(&request);
             request.keeps_alive &= !self.close;
             if self.answer(&request, &mut stream)? == Next::Close || !request.keeps_alive {
                 break;
@@ -111,7 +113,7 @@ impl Endpoint {
             return refuse(out, Head::new(404));
         }
         if let Some(required) = &self.require_auth
-            && request.header("authorization") != Some(required.as_bytes())
+            && request.header("authorization") != Some(required.0.as_bytes())
         {
             return refuse(out, Head::new(401));
         }

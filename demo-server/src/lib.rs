@@ -12,19 +12,34 @@
 //! What a server *says* is a [`Reaction`](server::Reaction): an answer, how long it takes, what
 //! comes before it. The transports carry reactions out, and do what goes wrong on the way.
 
+#![cfg_attr(
+    test,
+    expect(
+        clippy::needless_pass_by_value,
+        reason = "a test reads better with `json!` in place"
+    )
+)]
+
 use std::env;
+use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 mod cli;
+mod era;
 mod http;
+mod process;
 mod protocol;
+mod script;
 mod server;
+mod shape;
 mod stdio;
+mod transcript;
 mod voice;
 mod worlds;
 
 pub use cli::USAGE;
+pub use script::{ScriptError, check_script};
 
 use cli::{Asked, Settings};
 use server::Server;
@@ -57,12 +72,13 @@ pub fn main() -> ExitCode {
 }
 
 /// Runs the server that the command line asks for, to its end.
-fn serve(settings: &Settings) -> io::Result<()> {
-    let server = Server::new(settings);
-    match &settings.http {
+fn serve(settings: &Settings) -> Result<(), Box<dyn Error>> {
+    let server = Server::new(settings)?;
+    let done = match &settings.http {
         Some(http) => http::serve(server, http),
         None => stdio::serve(&server),
-    }
+    };
+    Ok(done?)
 }
 
 fn print(text: &str) -> ExitCode {

@@ -1,91 +1,846 @@
-//! What a server answers to a message, whatever carries the two.
+//! What a server does about a message, whatever carries the two.
 
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::VERSION;
 use crate::cli::Settings;
+use crate::era::{self, Era};
 use crate::protocol::{self, Call, DEFAULT_VERSION, Message, RpcError};
+use crate::script::answers::{Aimed, Answers, Verdict};
+use crate::script::manners::Manners;
+use crate::script::timeline::{Entry, Moment};
+use crate::script::{Listing, Script, ScriptError, ServerSays};
+use crate::transcript::Transcript;
 use crate::worlds::{self, World};
+use crate::{VERSION, voice};
 
-/// The name that a built-in world gives as its own.
+/// The name that a server gives as its own when no script names it.
 const NAME: &str = "stretto-mcp-demo";
 
-/// A server: a world, behind the protocol.
+/// A server: who answers, behind the protocol, with what may go wrong.
 pub(crate) struct Server {
-    world: Box<dyn World>,
-    tools: Vec<Value>,
+    says: ServerSays,
+    era: Era,
+    base: Base,
+    page_size: usize,
+    /// Whether a call that waits lets others pass.
+    pub(crate) concurrent: bool,
+    listings: BTreeMap<String, Listing>,
+    timeline: Vec<Entry>,
+    has_rules: bool,
+    pub(crate) manners: Manners,
+    pub(crate) transcript: Transcript,
+    state: Mutex<State>,
 }
 
-/// What the server does about a message.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// Who answers what no rule of a script answers.
+enum Base {
+    /// Nobody: the script is the server.
+    Script,
+    /// A built-in world.
+    World(Box<dyn World>),
+}
+
+/// What changes while a server runs.
+struct State {
+    answers: Answers,
+    /// What a legacy host sees, and a modern one.
+    listing: Listing,
+    modern_listing: Listing,
+    has_come: Vec<bool>,
+    fired: Vec<String>,
+}
+
+/// What a server does about a message, in this order.
+#[derive(Debug, Default)]
 pub(crate) struct Reaction {
-    /// How long it takes.
+    /// What goes wrong, before or after it has waited.
+    pub(crate) faults: Vec<Aimed>,
+    /// What it sends before the answer.
+    pub(crate) notes: Vec<Note>,
+    /// How long it then takes.
     pub(crate) delay: Duration,
     /// The answer, without a line's end; none when there is nothing to answer.
     pub(crate) answer: Option<String>,
+    /// The tool whose call counts as made with success then.
+    pub(crate) made: Option<String>,
+    /// What may wait for this in the timeline.
+    pub(crate) moment: Option<Moment>,
+    /// The subscription that the message opens.
+    pub(crate) subscription: Option<Subscription>,
+}
+
+/// A message of the server's own around an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// How long it waits first.
+    pub(crate) wait: Duration,
+    /// The message, without a line's end.
+    pub(crate) text: String,
+}
+
+/// A host's wish to hear of changes.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Subscription {
+    pub(crate) id: Value,
+    /// Whether it wants to hear that the tools have changed.
+    pub(crate) to_tools: bool,
+}
+
+impl Reaction {
+    /// Whether it takes longer than it takes to write it.
+    pub(crate) fn takes_time(&self) -> bool {
+        let is_slow = |aimed: &Aimed| aimed.fault.split.is_some() || aimed.fault.slow.is_some();
+        !self.delay.is_zero()
+            || self.notes.iter().any(|note| !note.wait.is_zero())
+            || self.faults.iter().any(is_slow)
+    }
 }
 
 impl Server {
     /// The server that the command line asks for.
-    pub(crate) fn new(settings: &Settings) -> Self {
-        let world = worlds::world(settings);
-        let tools = world.tools();
-        Self { world, tools }
+    ///
+    /// # Errors
+    ///
+    /// When a file that it names cannot be used.
+    pub(crate) fn new(settings: &Settings) -> Result<Self, SetUpError> {
+        let transcript = match &settings.transcript {
+            None => Transcript::none(),
+            Some(path) => Transcript::append_to(path).map_err(|source| SetUpError::Transcript {
+                path: path.clone(),
+                source,
+            })?,
+        };
+        let script = settings.script.as_deref().map(Script::load).transpose()?;
+        let world = match &script {
+            None => Some(worlds::world(settings)),
+            Some(script) => script.world.map(|world| {
+                worlds::world(&Settings {
+                    world,
+                    ..Settings::default()
+                })
+            }),
+        };
+        let base = world.map_or(Base::Script, Base::World);
+        if let Some(script) = &script {
+            script
+                .check_use(settings.http.is_some(), None)
+                .map_err(|error| match &settings.script {
+                    Some(path) => error.in_file(path),
+                    None => error,
+                })?;
+        }
+        Ok(Self::of(base, script, settings.era, transcript))
+    }
+
+    fn of(base: Base, script: Option<Script>, era: Era, transcript: Transcript) -> Self {
+        let (mut listing, mut modern_listing) = match &base {
+            Base::Script => (Listing::default(), Listing::default()),
+            Base::World(world) => (
+                Listing {
+                    tools: world.tools(),
+                    ..Listing::default()
+                },
+                Listing {
+                    tools: world.modern_tools(),
+                    ..Listing::default()
+                },
+            ),
+        };
+        // A server without a script waits its calls out one after another, like its model.
+        let mut server = Self {
+            says: ServerSays::default(),
+            era,
+            page_size: 0,
+            concurrent: false,
+            listings: BTreeMap::new(),
+            timeline: Vec::new(),
+            has_rules: false,
+            manners: Manners::default(),
+            transcript,
+            state: Mutex::new(State {
+                answers: Answers::default(),
+                listing: Listing::default(),
+                modern_listing: Listing::default(),
+                has_come: Vec::new(),
+                fired: Vec::new(),
+            }),
+            base,
+        };
+        let mut answers = Answers::default();
+        if let Some(script) = script {
+            if matches!(server.base, Base::Script) {
+                listing = script.listing.clone();
+                modern_listing = script.listing;
+            }
+            server.says = script.server;
+            server.page_size = script.page_size;
+            server.concurrent = script.concurrent;
+            server.listings = script.listings;
+            server.timeline = script.timeline;
+            server.has_rules = !script.answers.rules.is_empty();
+            server.manners = script.http;
+            answers = script.answers;
+        }
+        let has_come = vec![false; server.timeline.len()];
+        server.state = Mutex::new(State {
+            answers,
+            listing,
+            modern_listing,
+            has_come,
+            fired: Vec::new(),
+        });
+        server
     }
 
     /// What the server does about a message.
     pub(crate) fn react(&self, message: &Message) -> Reaction {
-        let (id, outcome) = match message {
-            Message::Blank | Message::Notification(_) | Message::Response(_) => {
-                return Reaction::default();
+        match message {
+            Message::Blank | Message::Response(_) => Reaction::default(),
+            Message::Unreadable => refusal(&Value::Null, RpcError::unreadable()),
+            Message::NotAnObject => refusal(&Value::Null, RpcError::not_an_object()),
+            Message::Notification(call) => {
+                let verdict = self.judge(call);
+                let moment =
+                    (call.method == "notifications/initialized").then_some(Moment::Initialized);
+                Reaction {
+                    faults: verdict.faults,
+                    delay: verdict.delay,
+                    moment,
+                    ..Reaction::default()
+                }
             }
-            Message::Unreadable => (&Value::Null, Err(RpcError::unreadable())),
-            Message::NotAnObject => (&Value::Null, Err(RpcError::not_an_object())),
-            Message::Request(id, call) => (id, self.answer(call)),
-        };
-        let delay = match message {
-            Message::Request(_, call) if call.method == "tools/call" && outcome.is_ok() => call
-                .params
-                .get("arguments")
-                .map(worlds::delay)
-                .unwrap_or_default(),
-            _ => Duration::ZERO,
-        };
-        Reaction {
-            delay,
-            answer: Some(protocol::answer(id, &outcome)),
+            Message::Request(id, call) => self.request(id, call),
         }
     }
 
-    fn answer(&self, call: &Call) -> Result<Value, RpcError> {
+    fn request(&self, id: &Value, call: &Call) -> Reaction {
+        let is_modern = self.era.takes_as_modern(call);
+        if let Err(error) = era::admit(self.era, call, is_modern) {
+            return refusal(id, error);
+        }
+        let verdict = self.judge(call);
+        let is_call = call.method == "tools/call";
+        let mut delay = verdict.delay;
+        let is_whole = verdict
+            .answer
+            .as_ref()
+            .is_some_and(|answer| answer.is_whole);
+        let mut outcome = match verdict.answer {
+            Some(answer) => answer.outcome,
+            None if is_modern && call.method == "subscriptions/listen" => {
+                return Reaction {
+                    faults: verdict.faults,
+                    delay,
+                    ..listen(id, call)
+                };
+            }
+            None => {
+                let outcome = self.answer(call, is_modern);
+                if is_call && outcome.is_ok() && matches!(self.base, Base::World(_)) {
+                    delay += worlds::delay(&call.arguments());
+                }
+                outcome
+            }
+        };
+        let is_success = outcome
+            .as_ref()
+            .is_ok_and(|result| result["isError"] != true);
+        if is_modern
+            && !is_whole
+            && let Ok(result) = &mut outcome
+        {
+            era::complete(result, &self.server_info());
+        }
+
+        let mut notes = Vec::new();
+        if verdict.progress > 0
+            && let Some(token) = call.params.pointer("/_meta/progressToken")
+        {
+            // The call's time is shared among them and the answer.
+            let step =
+                u32::try_from(verdict.progress + 1).map_or(Duration::ZERO, |shares| delay / shares);
+            notes = progress(token, verdict.progress, step);
+            delay -= step * u32::try_from(verdict.progress).unwrap_or(0);
+        }
+        Reaction {
+            faults: verdict.faults,
+            notes,
+            delay,
+            answer: Some(protocol::answer(id, &outcome)),
+            made: (is_call && is_success).then(|| call.tool().to_owned()),
+            moment: match call.method.as_str() {
+                "tools/call" => Some(Moment::Call(call.tool().to_owned())),
+                "initialize" => Some(Moment::Initialize),
+                _ => None,
+            },
+            subscription: None,
+        }
+    }
+
+    /// What the rules make of a call or notification.
+    fn judge(&self, call: &Call) -> Verdict {
+        if !self.has_rules {
+            return Verdict::default();
+        }
+        let mut state = self.state();
+        if call.method == "tools/call"
+            && state
+                .listing
+                .hidden
+                .iter()
+                .any(|hidden| hidden == call.tool())
+        {
+            return Verdict::default();
+        }
+        state.answers.judge(call)
+    }
+
+    fn answer(&self, call: &Call, is_modern: bool) -> Result<Value, RpcError> {
         match call.method.as_str() {
-            "initialize" => Ok(self.initialize(call)),
-            "ping" => Ok(json!({})),
-            "tools/list" => Ok(json!({"tools": self.tools})),
-            "tools/call" => self.call(call),
+            "initialize" if !is_modern => Ok(self.initialize(call)),
+            "ping" if !is_modern => Ok(json!({})),
+            "server/discover" if is_modern => Ok(self.discover()),
+            "tools/list" => self.list(call, is_modern),
+            "tools/call" => self.call(call, is_modern),
             other => Err(RpcError::no_method(other)),
         }
     }
 
     fn initialize(&self, call: &Call) -> Value {
-        json!({
-            "protocolVersion": call.params.get("protocolVersion").cloned().unwrap_or_else(|| json!(DEFAULT_VERSION)),
-            "capabilities": {"tools": {"listChanged": false}},
-            "serverInfo": {"name": NAME, "version": VERSION},
-            "instructions": self.world.instructions(),
-        })
+        let version = match &self.says.protocol {
+            Some(version) => json!(version),
+            None => call
+                .params
+                .get("protocolVersion")
+                .cloned()
+                .unwrap_or_else(|| json!(DEFAULT_VERSION)),
+        };
+        let mut result = json!({"protocolVersion": version, "capabilities": self.capabilities(), "serverInfo": self.server_info()});
+        if let Some(instructions) = self.instructions() {
+            result["instructions"] = json!(instructions);
+        }
+        result
     }
 
-    fn call(&self, call: &Call) -> Result<Value, RpcError> {
+    fn discover(&self) -> Value {
+        let mut result =
+            json!({"supportedVersions": era::VERSIONS, "capabilities": self.capabilities()});
+        if let Some(instructions) = self.instructions() {
+            result["instructions"] = json!(instructions);
+        }
+        era::cache(&mut result);
+        result
+    }
+
+    fn capabilities(&self) -> Value {
+        self.says
+            .capabilities
+            .clone()
+            .unwrap_or_else(|| json!({"tools": {"listChanged": false}}))
+    }
+
+    fn server_info(&self) -> Value {
+        let name = self.says.name.as_deref().unwrap_or(NAME);
+        let version = self.says.version.as_deref().unwrap_or(VERSION);
+        json!({"name": name, "version": version})
+    }
+
+    fn instructions(&self) -> Option<&str> {
+        match &self.base {
+            Base::World(world) => self
+                .says
+                .instructions
+                .as_deref()
+                .or_else(|| Some(world.instructions())),
+            Base::Script => self.says.instructions.as_deref(),
+        }
+    }
+
+    fn list(&self, call: &Call, is_modern: bool) -> Result<Value, RpcError> {
+        let state = self.state();
+        let tools = state.listing(is_modern).tools.as_slice();
+        let mut result = if self.page_size == 0 {
+            json!({"tools": tools})
+        } else {
+            let from = match call.params.get("cursor") {
+                None => Some(0),
+                Some(cursor) => cursor
+                    .as_str()
+                    .and_then(|text| text.strip_prefix("from-")?.parse().ok()),
+            };
+            let rest = from.and_then(|from| {
+                tools
+                    .get(from..)
+                    .filter(|rest| from == 0 || !rest.is_empty())
+            });
+            let (Some(from), Some(rest)) = (from, rest) else {
+                return Err(RpcError::new(-32602, "Invalid cursor"));
+            };
+            let page = rest.get(..self.page_size).unwrap_or(rest);
+            let mut result = json!({"tools": page});
+            if page.len() < rest.len() {
+                result["nextCursor"] = json!(format!("from-{}", from + page.len()));
+            }
+            result
+        };
+        if is_modern {
+            era::cache(&mut result);
+        }
+        Ok(result)
+    }
+
+    fn call(&self, call: &Call, is_modern: bool) -> Result<Value, RpcError> {
         let name = call.tool();
-        if !self.tools.iter().any(|tool| tool["name"] == name) {
+        let Base::World(world) = &self.base else {
+            return Err(RpcError::no_tool(name));
+        };
+        if !self
+            .state()
+            .listing(is_modern)
+            .tools
+            .iter()
+            .any(|tool| tool["name"] == name)
+        {
             return Err(RpcError::no_tool(name));
         }
-        Ok(match self.world.call(name, &call.arguments()) {
+        if is_modern && let Some(outcome) = world.call_back(name, call) {
+            return outcome;
+        }
+        Ok(match world.call(name, &call.arguments()) {
             Ok(text) => protocol::text_result(&text, false),
             Err(text) => protocol::text_result(&text, true),
         })
+    }
+
+    /// Counts a call of a tool as made with success.
+    pub(crate) fn made(&self, tool: &str) {
+        if self.has_rules {
+            self.state().answers.made(tool);
+        }
+    }
+
+    /// What the timeline has for a moment. Each entry comes once.
+    pub(crate) fn due(&self, moment: &Moment) -> Vec<Entry> {
+        if self.timeline.is_empty() {
+            return Vec::new();
+        }
+        let mut state = self.state();
+        let mut due = Vec::new();
+        for (entry, has_come) in self.timeline.iter().zip(&mut state.has_come) {
+            if !*has_come && entry.waits_for(moment) {
+                *has_come = true;
+                due.push(entry.clone());
+            }
+        }
+        due
+    }
+
+    /// Takes another listing.
+    pub(crate) fn relist(&self, name: &str) {
+        if let Some(listing) = self.listings.get(name) {
+            let mut state = self.state();
+            state.listing = listing.clone();
+            state.modern_listing = listing.clone();
+        }
+    }
+
+    /// Notes that a fault, or an entry of the timeline, happens now.
+    pub(crate) fn fire(&self, label: &str) {
+        self.transcript.fired(label);
+        let mut state = self.state();
+        if !state.fired.iter().any(|fired| fired == label) {
+            state.fired.push(label.to_owned());
+        }
+    }
+
+    /// The server's last words: which faults and entries of the timeline never happened.
+    pub(crate) fn finish(&self) {
+        let state = self.state();
+        let rules = state
+            .answers
+            .rules
+            .iter()
+            .filter(|rule| rule.fault.is_some())
+            .map(|rule| &rule.label);
+        let entries = self.timeline.iter().map(|entry| &entry.label);
+        let unfired: Vec<String> = rules
+            .chain(entries)
+            .filter(|label| !state.fired.contains(label))
+            .cloned()
+            .collect();
+        if unfired.is_empty() {
+            return;
+        }
+        self.transcript.unfired(&unfired);
+        voice::say(&format!("never fired: {}", unfired.join(", ")));
+    }
+
+    /// Whether a fault may close stdin while it is waited for.
+    pub(crate) fn may_close_stdin(&self) -> bool {
+        use crate::script::timeline::Deed;
+
+        let in_rules = self
+            .state()
+            .answers
+            .rules
+            .iter()
+            .any(|rule| rule.fault.as_ref().is_some_and(|fault| fault.close_stdin));
+        in_rules
+            || self
+                .timeline
+                .iter()
+                .any(|entry| matches!(&entry.deed, Deed::Fault(fault) if fault.close_stdin))
+    }
+
+    /// Which hosts it serves.
+    pub(crate) fn era(&self) -> Era {
+        self.era
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Each statement leaves it whole, so a panic elsewhere does not matter.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn listing(&self, is_modern: bool) -> &Listing {
+        if is_modern {
+            &self.modern_listing
+        } else {
+            &self.listing
+        }
+    }
+}
+
+/// Why a server cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SetUpError {
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    #[error("opening the transcript {}: {source}", .path.display())]
+    Transcript {
+        path: std::path::PathBuf,
+        source: std::io::Error,
+    },
+}
+
+fn refusal(id: &Value, error: RpcError) -> Reaction {
+    Reaction {
+        answer: Some(protocol::answer(id, &Err(error))),
+        ..Reaction::default()
+    }
+}
+
+/// A subscription, acknowledged.
+fn listen(id: &Value, call: &Call) -> Reaction {
+    let to_tools =
+        call.params.pointer("/notifications/toolsListChanged") == Some(&Value::Bool(true));
+    let granted = if to_tools {
+        json!({"toolsListChanged": true})
+    } else {
+        json!({})
+    };
+    let mut params = json!({"notifications": granted});
+    era::subscribe(&mut params, id);
+    Reaction {
+        notes: vec![Note {
+            wait: Duration::ZERO,
+            text: protocol::notification("notifications/subscriptions/acknowledged", &params),
+        }],
+        subscription: Some(Subscription {
+            id: id.clone(),
+            to_tools,
+        }),
+        moment: Some(Moment::Listen),
+        ..Reaction::default()
+    }
+}
+
+fn progress(token: &Value, total: u64, wait: Duration) -> Vec<Note> {
+    let note = |progress| Note {
+        wait,
+        text: protocol::notification(
+            "notifications/progress",
+            &json!({"progressToken": token, "progress": progress, "total": total}),
+        ),
+    };
+    (1..=total).map(note).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builtin(world: crate::cli::WorldName) -> Server {
+        Server::new(&Settings {
+            world,
+            ..Settings::default()
+        })
+        .unwrap()
+    }
+
+    fn scripted(text: &str) -> Server {
+        Server::of(
+            Base::Script,
+            Some(Script::read(text).unwrap()),
+            Era::Legacy,
+            Transcript::none(),
+        )
+    }
+
+    fn ask(server: &Server, method: &str, params: Value) -> Value {
+        let call = Call {
+            method: method.into(),
+            params,
+        };
+        let answer = server
+            .react(&Message::Request(json!(1), call))
+            .answer
+            .unwrap();
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    #[test]
+    fn the_shop_as_a_script_answers_like_the_one_built_in() {
+        let shop = builtin(crate::cli::WorldName::Retail);
+        let script = scripted(include_str!("../worlds/retail.json"));
+        let values = [
+            "c7@example.com",
+            "c007@example.com",
+            "c7@example.com\n",
+            " c7@example.com",
+            "c@example.com",
+            "C7@example.com",
+            "c٣@example.com",
+            "user_7",
+            "user_12",
+            "user_",
+            "user_7a",
+            "#W7a",
+            "#W7b",
+            "#W007b",
+            "#W7c",
+            "#Wa",
+            "W7a",
+            "#W7a ",
+            "",
+            "no longer needed",
+            "ordered by mistake",
+            "No longer needed",
+            "found it cheaper",
+            "{1}",
+            "{args.order_id}",
+        ];
+        let values: Vec<Value> = values
+            .iter()
+            .map(|text| json!(text))
+            .chain([json!(7), json!(null), json!(true), json!(["#W7a"])])
+            .collect();
+        let mut calls = vec![
+            ("initialize", json!({"protocolVersion": "2024-11-05"})),
+            ("initialize", json!({})),
+            ("ping", json!({})),
+            ("tools/list", json!({})),
+            ("prompts/list", json!({})),
+            ("tools/call", json!({})),
+            ("tools/call", json!({"name": "nobody", "arguments": {}})),
+        ];
+        for tool in [
+            "find_user_id_by_email",
+            "get_user_details",
+            "get_order_details",
+            "cancel_pending_order",
+        ] {
+            for arguments in [json!(null), json!([]), json!({}), json!({"delay_ms": -1})] {
+                calls.push(("tools/call", json!({"name": tool, "arguments": arguments})));
+            }
+            for value in &values {
+                for other in &values {
+                    let arguments = json!({"email": value, "user_id": value, "order_id": value, "reason": other, "delay_ms": 0});
+                    calls.push(("tools/call", json!({"name": tool, "arguments": arguments})));
+                }
+            }
+        }
+        assert!(calls.len() > 2000);
+        for (method, params) in calls {
+            assert_eq!(
+                ask(&script, method, params.clone()),
+                ask(&shop, method, params.clone()),
+                "{method} {params}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_delay_is_the_same_in_the_script_and_the_world() {
+        let script = scripted(include_str!("../worlds/retail.json"));
+        for delay in [
+            json!(40),
+            json!(-40),
+            json!(4.5),
+            json!("40"),
+            json!(1_000_000),
+        ] {
+            let params = json!({"name": "get_user_details", "arguments": {"user_id": "user_7", "delay_ms": delay}});
+            let message = Message::Request(
+                json!(1),
+                Call {
+                    method: "tools/call".into(),
+                    params,
+                },
+            );
+            let shop = builtin(crate::cli::WorldName::Retail);
+            assert_eq!(
+                script.react(&message).delay,
+                shop.react(&message).delay,
+                "{delay}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_list_is_paged_and_its_cursors_are_checked() {
+        let server =
+            scripted(r#"{"page_size": 2, "tools": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}"#);
+        let names = |page: &Value| {
+            page["result"]["tools"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|tool| tool["name"].clone())
+                .collect::<Vec<_>>()
+        };
+        let first = ask(&server, "tools/list", json!({}));
+        assert_eq!(names(&first), ["a", "b"]);
+        let second = ask(
+            &server,
+            "tools/list",
+            json!({"cursor": first["result"]["nextCursor"]}),
+        );
+        assert_eq!(names(&second), ["c"]);
+        assert!(second["result"].get("nextCursor").is_none());
+        for cursor in [
+            json!(""),
+            json!("from-3"),
+            json!("from-x"),
+            json!(2),
+            json!(null),
+        ] {
+            assert_eq!(
+                ask(&server, "tools/list", json!({"cursor": cursor}))["error"]["code"],
+                -32602,
+                "{cursor}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_listing_hides_tools_and_refuses_their_calls() {
+        let server = scripted(
+            r#"{"tools": [{"name": "a"}, {"name": "b"}], "listings": {"v2": {"hide": ["b"]}}, "answers": [{"tool": "*", "text": "x"}]}"#,
+        );
+        assert_eq!(
+            ask(&server, "tools/call", json!({"name": "b"}))["result"]["isError"],
+            false
+        );
+        server.relist("v2");
+        assert_eq!(
+            ask(&server, "tools/list", json!({}))["result"]["tools"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(
+            ask(&server, "tools/call", json!({"name": "b"}))["error"]["message"],
+            "Unknown tool: b"
+        );
+    }
+
+    #[test]
+    fn a_script_says_what_the_server_is() {
+        let server = scripted(
+            r#"{"server": {"name": "s", "version": "0", "protocol": "2024-11-05", "capabilities": {}}}"#,
+        );
+        assert_eq!(
+            ask(
+                &server,
+                "initialize",
+                json!({"protocolVersion": "2025-06-18"})
+            )["result"],
+            json!({"protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "s", "version": "0"}})
+        );
+    }
+
+    #[test]
+    fn progress_is_sent_for_a_call_with_a_token_and_shares_its_time() {
+        let server =
+            scripted(r#"{"answers": [{"tool": "a", "progress": 3, "delay_ms": 40, "text": "x"}]}"#);
+        let call = |meta: Value| {
+            Message::Request(
+                json!(1),
+                Call {
+                    method: "tools/call".into(),
+                    params: json!({"name": "a", "_meta": meta}),
+                },
+            )
+        };
+        assert!(server.react(&call(json!({}))).notes.is_empty());
+        let reaction = server.react(&call(json!({"progressToken": 0})));
+        assert_eq!(reaction.notes.len(), 3);
+        let first: Value = serde_json::from_str(&reaction.notes[0].text).unwrap();
+        assert_eq!(
+            first["params"],
+            json!({"progressToken": 0, "progress": 1, "total": 3})
+        );
+        assert_eq!(
+            (reaction.notes[0].wait, reaction.delay),
+            (Duration::from_millis(10), Duration::from_millis(10))
+        );
+    }
+
+    #[test]
+    fn an_entry_of_the_timeline_comes_once() {
+        let server = scripted(
+            r#"{"timeline": [{"after": "call:a", "line": "x"}, {"after": "call:a", "ms": 5, "line": "y"}]}"#,
+        );
+        assert!(server.due(&Moment::Start).is_empty());
+        assert_eq!(server.due(&Moment::Call("a".into())).len(), 2);
+        assert!(server.due(&Moment::Call("a".into())).is_empty());
+    }
+
+    #[test]
+    fn a_world_under_a_script_answers_what_no_rule_does() {
+        let script = Script::read(
+            r#"{"world": "echo", "answers": [{"tool": "lookup", "nth": 1, "text": "mine"}]}"#,
+        )
+        .unwrap();
+        let server = Server::of(
+            Base::World(Box::new(worlds::Echo)),
+            Some(script),
+            Era::Legacy,
+            Transcript::none(),
+        );
+        let call = json!({"name": "lookup", "arguments": {"a": 1}});
+        assert_eq!(
+            ask(&server, "tools/call", call.clone())["result"]["content"][0]["text"],
+            "mine"
+        );
+        assert_eq!(
+            ask(&server, "tools/call", call)["result"]["content"][0]["text"],
+            r#"{"a":1}"#
+        );
+        assert_eq!(
+            ask(&server, "tools/list", json!({}))["result"]["tools"]
+                .as_array()
+                .unwrap()
+                .len(),
+            2
+        );
     }
 }

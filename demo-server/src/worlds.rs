@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::cli::{Hint, Settings, WorldName};
+use crate::protocol::{Call, RpcError};
 
 mod echo;
 mod retail;
@@ -19,6 +20,16 @@ pub(crate) const LONGEST_DELAY: Duration = Duration::from_secs(10);
 pub(crate) trait World: Send + Sync {
     /// The tools, in the order they are listed.
     fn tools(&self) -> Vec<Value>;
+
+    /// The tools that a modern host sees.
+    fn modern_tools(&self) -> Vec<Value> {
+        self.tools()
+    }
+
+    /// What a modern call of a tool gets that may have to ask back; none for a tool that never does.
+    fn call_back(&self, _tool: &str, _call: &Call) -> Option<Result<Value, RpcError>> {
+        None
+    }
 
     /// What a call of a listed tool returns: its text, or the text of its failure.
     fn call(&self, tool: &str, arguments: &Value) -> Result<String, String>;
@@ -37,10 +48,12 @@ pub(crate) fn world(settings: &Settings) -> Box<dyn World> {
 
 /// How long a call asks to wait: its `delay_ms`, where that is an integer that is not negative.
 pub(crate) fn delay(arguments: &Value) -> Duration {
-    let asked = arguments
-        .get("delay_ms")
-        .and_then(Value::as_u64)
-        .unwrap_or(0);
+    delay_named(arguments, "delay_ms")
+}
+
+/// How long a call asks to wait in an argument of this name.
+pub(crate) fn delay_named(arguments: &Value, name: &str) -> Duration {
+    let asked = arguments.get(name).and_then(Value::as_u64).unwrap_or(0);
     Duration::from_millis(asked).min(LONGEST_DELAY)
 }
 

@@ -1,0 +1,590 @@
+//! Scripted worlds: a server described by data, so that the test of a fault is a file.
+//!
+//! [`Script::read`] turns the text of a file into a [`Script`], or says what is wrong with it and
+//! where. Nothing is guessed: a member that is not known is an error, and so is one that could
+//! have no effect, for a typo must not pass as a quiet test.
+//!
+//! What each member means stands in the package's README.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::cli::{Hint, Settings, WorldName};
+use crate::worlds;
+use answers::{Answers, Rule};
+use faults::On;
+use timeline::{Deed, Entry};
+
+pub(crate) mod answers;
+pub(crate) mod faults;
+mod fill;
+pub(crate) mod manners;
+pub(crate) mod timeline;
+
+use manners::Manners;
+
+/// What is wrong with a script.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScriptError {
+    /// The file cannot be read.
+    #[error("reading the script {}: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The text is not JSON, or has a member that a script does not have, or one of another type.
+    #[error("the script{}: line {}, column {}: {}", name(.path.as_ref()), .source.line(), .source.column(), without_place(.source))]
+    Malformed {
+        /// The file, if it is one.
+        path: Option<PathBuf>,
+        /// What is wrong, and where.
+        source: serde_json::Error,
+    },
+    /// The script says something that cannot be meant.
+    #[error("the script{}: {place}{}{what}", name(.path.as_ref()), if .place.is_empty() { "" } else { ": " })]
+    Meaningless {
+        /// The file, if it is one.
+        path: Option<PathBuf>,
+        /// The member, such as `answers[2].args.order_id`.
+        place: String,
+        /// What is wrong with it.
+        what: String,
+    },
+}
+
+impl ScriptError {
+    fn at(place: impl Into<String>, what: impl Into<String>) -> Self {
+        Self::Meaningless {
+            path: None,
+            place: place.into(),
+            what: what.into(),
+        }
+    }
+
+    pub(crate) fn in_file(self, file: &Path) -> Self {
+        let file = Some(file.to_owned());
+        match self {
+            Self::Unreadable { .. } => self,
+            Self::Malformed { source, .. } => Self::Malformed { path: file, source },
+            Self::Meaningless { place, what, .. } => Self::Meaningless {
+                path: file,
+                place,
+                what,
+            },
+        }
+    }
+}
+
+fn name(path: Option<&PathBuf>) -> String {
+    path.map(|path| format!(" {}", path.display()))
+        .unwrap_or_default()
+}
+
+/// What is wrong, without the place that the library adds at the end.
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rsplit_once(" at line ") {
+        Some((what, _)) => what.to_owned(),
+        None => text,
+    }
+}
+
+/// A script as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Written {
+    script: Option<u64>,
+    server: WrittenServer,
+    world: Option<String>,
+    tools: Vec<Value>,
+    page_size: usize,
+    concurrent: Option<bool>,
+    answers: Vec<answers::Written>,
+    timeline: Vec<timeline::Written>,
+    listings: BTreeMap<String, WrittenListing>,
+    http: Manners,
+}
+
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenServer {
+    name: Option<String>,
+    version: Option<String>,
+    instructions: Option<String>,
+    protocol: Option<String>,
+    capabilities: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct WrittenListing {
+    hide: Vec<String>,
+    hint: BTreeMap<String, Option<bool>>,
+    tools: Vec<Value>,
+}
+
+/// A server, described by data.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) server: ServerSays,
+    /// The built-in world that answers what no rule does.
+    pub(crate) world: Option<WorldName>,
+    /// The tools it lists to begin with.
+    pub(crate) listing: Listing,
+    /// The listings that the timeline may take later.
+    pub(crate) listings: BTreeMap<String, Listing>,
+    /// How many tools a page holds; 0 for all.
+    pub(crate) page_size: usize,
+    /// Whether a call that waits lets others pass.
+    pub(crate) concurrent: bool,
+    pub(crate) answers: Answers,
+    pub(crate) timeline: Vec<Entry>,
+    pub(crate) http: Manners,
+    /// Whether it says what the server is, and not only what goes wrong.
+    pub(crate) describes_a_server: bool,
+}
+
+/// What a server says about itself; what is absent is as in a built-in world.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ServerSays {
+    pub(crate) name: Option<String>,
+    pub(crate) version: Option<String>,
+    pub(crate) instructions: Option<String>,
+    pub(crate) protocol: Option<String>,
+    pub(crate) capabilities: Option<Value>,
+}
+
+/// The tools that are listed, and those whose calls are refused.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Listing {
+    pub(crate) tools: Vec<Value>,
+    pub(crate) hidden: Vec<String>,
+}
+
+impl Script {
+    /// Reads a script from a file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is no script that can be meant.
+    pub(crate) fn load(path: &Path) -> Result<Self, ScriptError> {
+        let text = fs::read_to_string(path).map_err(|source| ScriptError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::read(&text).map_err(|error| error.in_file(path))
+    }
+
+    /// Reads a script from its text.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no script that can be meant.
+    pub(crate) fn read(text: &str) -> Result<Self, ScriptError> {
+        let written: Written = serde_json::from_str(text)
+            .map_err(|source| ScriptError::Malformed { path: None, source })?;
+        if let Some(version) = written.script
+            && version != 1
+        {
+            return Err(ScriptError::at(
+                "script",
+                format!("this program reads scripts of version 1, and not {version}"),
+            ));
+        }
+        let world = match written.world.as_deref() {
+            None => None,
+            Some(name) => Some(WorldName::of(name).ok_or_else(|| {
+                ScriptError::at(
+                    "world",
+                    format!("it is `echo` or `retail`, and not `{name}`"),
+                )
+            })?),
+        };
+        if world.is_some() && !written.tools.is_empty() {
+            return Err(ScriptError::at(
+                "tools",
+                "a built-in `world` has tools of its own; a listing may add others",
+            ));
+        }
+
+        let describes_a_server = world.is_some()
+            || !written.tools.is_empty()
+            || written.server != WrittenServer::default()
+            || written.page_size > 0
+            || !written.listings.is_empty();
+        let tools = match world {
+            Some(world) => worlds::world(&Settings {
+                world,
+                ..Settings::default()
+            })
+            .tools(),
+            None => tools(&written.tools, "tools")?,
+        };
+        let mut listings = BTreeMap::new();
+        for (name, listing) in written.listings {
+            let listing = Listing::of(&tools, listing, &format!("listings.{name}"))?;
+            listings.insert(name, listing);
+        }
+
+        let mut rules = Vec::new();
+        for (at, written) in written.answers.into_iter().enumerate() {
+            let place = format!("answers[{at}]");
+            rules.push(Rule::of(written, &place).map_err(|what| ScriptError::at(place, what))?);
+        }
+        let mut timeline = Vec::new();
+        for (at, written) in written.timeline.into_iter().enumerate() {
+            let place = format!("timeline[{at}]");
+            let entry =
+                Entry::of(written, &place).map_err(|what| ScriptError::at(place.clone(), what))?;
+            if let Deed::Relist(name) = &entry.deed
+                && !listings.contains_key(name)
+            {
+                let known: Vec<&str> = listings.keys().map(String::as_str).collect();
+                return Err(ScriptError::at(
+                    place,
+                    format!("relist: `listings` has {}, and not `{name}`", list(&known)),
+                ));
+            }
+            timeline.push(entry);
+        }
+        labels_differ(&rules, &timeline)?;
+
+        let relists = timeline
+            .iter()
+            .any(|entry| matches!(entry.deed, Deed::Relist(_)));
+        let server = written.server;
+        Ok(Self {
+            server: ServerSays {
+                name: server.name,
+                version: server.version,
+                instructions: server.instructions,
+                protocol: server.protocol,
+                capabilities: server
+                    .capabilities
+                    .or_else(|| relists.then(|| json!({"tools": {"listChanged": true}}))),
+            },
+            world,
+            listing: Listing {
+                tools,
+                hidden: Vec::new(),
+            },
+            listings,
+            page_size: written.page_size,
+            concurrent: written.concurrent.unwrap_or(true),
+            answers: Answers::new(rules),
+            timeline,
+            http: written.http,
+            describes_a_server,
+        })
+    }
+
+    /// Whether all of it can happen where it is used.
+    ///
+    /// # Errors
+    ///
+    /// When a fault can never happen on the transport, or when the script describes a server and
+    /// another server answers already.
+    pub(crate) fn check_use(
+        &self,
+        over_http: bool,
+        another_answers: Option<&str>,
+    ) -> Result<(), ScriptError> {
+        let (wrong, instead) = if over_http {
+            (On::Stdio, "stdio")
+        } else {
+            (On::Http, "HTTP")
+        };
+        let rules = self
+            .answers
+            .rules
+            .iter()
+            .filter_map(|rule| Some((&rule.label, rule.fault.as_ref()?)));
+        let entries = self.timeline.iter().filter_map(|entry| match &entry.deed {
+            Deed::Fault(fault) => Some((&entry.label, fault.as_ref())),
+            Deed::Send(_) | Deed::Line(_) | Deed::Relist(_) => None,
+        });
+        for (label, fault) in rules.chain(entries) {
+            if let Some((name, _)) = fault.members().iter().find(|(_, on)| *on == wrong) {
+                return Err(ScriptError::at(
+                    label.clone(),
+                    format!("fault: `{name}` happens over {instead} only, and would never fire"),
+                ));
+            }
+        }
+        if let Some(option) = another_answers
+            && self.describes_a_server
+        {
+            let what = format!(
+                "with {option}, which brings a server, a script has `answers`, `timeline`, `concurrent` and `http` only"
+            );
+            return Err(ScriptError::at("", what));
+        }
+        Ok(())
+    }
+}
+
+/// Reads the text of a script, and says what is wrong with it.
+///
+/// # Errors
+///
+/// When the text is no script that can be meant.
+pub fn check_script(text: &str) -> Result<(), ScriptError> {
+    Script::read(text).map(drop)
+}
+
+impl Listing {
+    /// A listing that differs from the first one.
+    fn of(
+        tools_at_first: &[Value],
+        written: WrittenListing,
+        place: &str,
+    ) -> Result<Self, ScriptError> {
+        let mut listed = tools_at_first.to_vec();
+        for tool in tools(&written.tools, &format!("{place}.tools"))? {
+            match listed
+                .iter_mut()
+                .find(|listed| listed["name"] == tool["name"])
+            {
+                Some(listed) => *listed = tool,
+                None => listed.push(tool),
+            }
+        }
+        listed.retain(|tool| !written.hide.iter().any(|hidden| tool["name"] == **hidden));
+        for (name, hint) in &written.hint {
+            let hint = match hint {
+                None => Hint::None,
+                Some(false) => Hint::False,
+                Some(true) => Hint::True,
+            };
+            for tool in listed.iter_mut().filter(|tool| tool["name"] == **name) {
+                tool["annotations"] = worlds::annotations(hint);
+            }
+        }
+        Ok(Self {
+            tools: listed,
+            hidden: written.hide,
+        })
+    }
+}
+
+/// The tools of a list, each with the schema that the protocol demands.
+fn tools(written: &[Value], place: &str) -> Result<Vec<Value>, ScriptError> {
+    const MEMBERS: [&str; 9] = [
+        "name",
+        "title",
+        "description",
+        "inputSchema",
+        "outputSchema",
+        "annotations",
+        "icons",
+        "execution",
+        "_meta",
+    ];
+    let mut all = Vec::new();
+    for (at, tool) in written.iter().enumerate() {
+        let place = format!("{place}[{at}]");
+        let Some(members) = tool.as_object() else {
+            return Err(ScriptError::at(place, "a tool is an object"));
+        };
+        if !tool["name"].is_string() {
+            return Err(ScriptError::at(place, "a tool has a `name`, which is text"));
+        }
+        if let Some(unknown) = members
+            .keys()
+            .find(|name| !MEMBERS.contains(&name.as_str()) && !name.starts_with("x-"))
+        {
+            let known = list(&MEMBERS);
+            return Err(ScriptError::at(
+                place,
+                format!(
+                    "unknown member `{unknown}`; a tool has {known}, and what begins with `x-`"
+                ),
+            ));
+        }
+        let mut tool = tool.clone();
+        if tool.get("inputSchema").is_none() {
+            tool["inputSchema"] = json!({"type": "object"});
+        }
+        all.push(tool);
+    }
+    Ok(all)
+}
+
+/// What fires is known by its label, so no two may share one.
+fn labels_differ(rules: &[Rule], timeline: &[Entry]) -> Result<(), ScriptError> {
+    let mut seen = std::collections::BTreeSet::new();
+    let labels = rules
+        .iter()
+        .map(|rule| &rule.label)
+        .chain(timeline.iter().map(|entry| &entry.label));
+    for label in labels {
+        if !seen.insert(label) {
+            return Err(ScriptError::at(
+                "",
+                format!("two of its rules and entries are called `{label}`"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn list(names: &[&str]) -> String {
+    if names.is_empty() {
+        return "none".into();
+    }
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wrong(text: &str) -> String {
+        Script::read(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_empty_script_is_a_server_without_tools() {
+        let script = Script::read("{}").unwrap();
+        assert!(script.listing.tools.is_empty() && script.concurrent && !script.describes_a_server);
+    }
+
+    #[test]
+    fn a_typo_is_named_with_its_line_and_what_is_allowed() {
+        let said = wrong("{\n  \"script\": 1,\n  \"anwsers\": []\n}");
+        assert!(
+            said.starts_with(
+                "the script: line 3, column 11: unknown field `anwsers`, expected one of `script`"
+            ),
+            "{said}"
+        );
+        let said = wrong("{\"answers\": [\n{\"tool\": \"a\", \"fault\": {\"exitt\": 3}}]}");
+        assert!(
+            said.starts_with(
+                "the script: line 2, column 31: unknown field `exitt`, expected one of `exit`"
+            ),
+            "{said}"
+        );
+        let said = wrong("{");
+        assert!(
+            said.starts_with("the script: line 1, column 1: EOF"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_named_with_its_place() {
+        for (text, said) in [
+            (
+                r#"{"script": 2}"#,
+                "script: this program reads scripts of version 1, and not 2",
+            ),
+            (
+                r#"{"world": "shop"}"#,
+                "world: it is `echo` or `retail`, and not `shop`",
+            ),
+            (
+                r#"{"world": "echo", "tools": [{"name": "a"}]}"#,
+                "tools: a built-in `world` has tools of its own; a listing may add others",
+            ),
+            (r#"{"tools": [1]}"#, "tools[0]: a tool is an object"),
+            (
+                r#"{"tools": [{"name": "a"}, {}]}"#,
+                "tools[1]: a tool has a `name`, which is text",
+            ),
+            (
+                r#"{"answers": [{"tool": "a", "text": "x"}, {"tool": "a"}]}"#,
+                "answers[1]: a rule that does nothing: it needs an answer, a `fault`, a `delay_ms` or `progress`",
+            ),
+            (
+                r#"{"timeline": [{"after": "start", "relist": "v2"}]}"#,
+                "timeline[0]: relist: `listings` has none, and not `v2`",
+            ),
+            (
+                r#"{"answers": [{"name": "a", "tool": "a", "text": "x"}], "timeline": [{"name": "a", "after": "start", "line": "x"}]}"#,
+                "two of its rules and entries are called `a`",
+            ),
+        ] {
+            assert_eq!(wrong(text), format!("the script: {said}"), "{text}");
+        }
+        assert!(
+            wrong(r#"{"tools": [{"name": "a", "desc": "x"}]}"#)
+                .starts_with("the script: tools[0]: unknown member `desc`; a tool has `name`")
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_named() {
+        let said = Script::load(Path::new("nowhere.json"))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            said.starts_with("reading the script nowhere.json: "),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn a_listing_hides_changes_and_adds_tools() {
+        let script = Script::read(
+            r#"{"tools": [{"name": "a"}, {"name": "b", "annotations": {"readOnlyHint": true}}, {"name": "c"}],
+                "listings": {"v2": {"hide": ["c"], "hint": {"b": null, "a": false}, "tools": [{"name": "d"}, {"name": "a", "title": "A"}]}}}"#,
+        )
+        .unwrap();
+        let v2 = &script.listings["v2"];
+        let schema = json!({"type": "object"});
+        assert_eq!(
+            v2.tools,
+            [
+                json!({"name": "a", "title": "A", "inputSchema": schema, "annotations": {"readOnlyHint": false}}),
+                json!({"name": "b", "inputSchema": schema, "annotations": {}}),
+                json!({"name": "d", "inputSchema": schema}),
+            ]
+        );
+        assert_eq!(v2.hidden, ["c"]);
+    }
+
+    #[test]
+    fn a_fault_that_could_not_fire_is_refused_where_the_script_is_used() {
+        let cut = Script::read(r#"{"answers": [{"tool": "a", "fault": {"cut": 1}}]}"#).unwrap();
+        assert!(cut.check_use(true, None).is_ok());
+        let said = cut.check_use(false, None).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "the script: answers[0]: fault: `cut` happens over HTTP only, and would never fire"
+        );
+        let eof =
+            Script::read(r#"{"timeline": [{"after": "start", "fault": {"ignore_eof": true}}]}"#)
+                .unwrap();
+        assert!(eof.check_use(false, None).is_ok());
+        assert!(eof.check_use(true, None).is_err());
+    }
+
+    #[test]
+    fn where_another_server_answers_a_script_brings_none() {
+        let faults =
+            Script::read(r#"{"answers": [{"tool": "a", "fault": {"twice": true}}]}"#).unwrap();
+        assert!(faults.check_use(false, Some("--over")).is_ok());
+        let server = Script::read(r#"{"tools": [{"name": "a"}]}"#).unwrap();
+        assert!(
+            server
+                .check_use(false, Some("--over"))
+                .unwrap_err()
+                .to_string()
+                .contains("with --over")
+        );
+    }
+}
