@@ -1,0 +1,678 @@
+//! The host of one run: it does what the steps say and waits for what they expect.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+use serde_json::{Value, json};
+
+use crate::host::{Host, Waited};
+use crate::message::{Kind, Message, usual_form};
+use crate::process::{self, Ending, Owned};
+use crate::record::Seen;
+use crate::scenario::placeholders::{self, Places};
+use crate::scenario::step::{Act, Awaited, ExitAs, Expected, HostEnd, Outcome, RawBytes, Step};
+use crate::scenario::{Scenario, Transport};
+
+use super::Failure;
+use super::stage::Stage;
+
+/// How often a file is looked at that another process writes.
+const BEAT: Duration = Duration::from_millis(2);
+
+/// What the host saw, once it is over.
+#[derive(Debug)]
+pub(super) struct Played {
+    pub(super) sent: Vec<Vec<u8>>,
+    pub(super) sent_at: Vec<Duration>,
+    pub(super) heard: Vec<Message>,
+    pub(super) view: Vec<Seen>,
+    pub(super) ending: Option<Ending>,
+    pub(super) is_deaf: bool,
+}
+
+/// The host in the middle of its scenario.
+#[derive(Debug)]
+pub(super) struct Player<'a> {
+    scenario: &'a Scenario,
+    stage: &'a Stage,
+    places: Places,
+    proxy: Owned,
+    host: Host,
+    /// What goes out with the next write.
+    held_back: Vec<u8>,
+    sent: Vec<Vec<u8>>,
+    sent_at: Vec<Duration>,
+    /// How long the host has thought so far.
+    thought: Duration,
+    heard: Vec<Message>,
+    /// Which of `heard` a step has waited for.
+    is_consumed: Vec<bool>,
+    /// Lines of `heard` before this one have been shown.
+    shown: usize,
+    /// The place behind the last line that a step waited for.
+    mark: usize,
+    view: Vec<Seen>,
+    /// Whether an answer has come since the last call.
+    has_answer: bool,
+    is_stdin_open: bool,
+    is_deaf: bool,
+    ending: Option<Ending>,
+}
+
+/// What went wrong at a step.
+struct Wrong {
+    expected: String,
+    came: String,
+}
+
+impl<'a> Player<'a> {
+    pub(super) fn start(scenario: &'a Scenario, stage: &'a Stage) -> Result<Self, String> {
+        let mut command = stage.proxy()?;
+        let mut proxy =
+            Owned::start(&mut command).map_err(|error| format!("starting the proxy: {error}"))?;
+        let ends = proxy.child().stdin.take().zip(proxy.child().stdout.take());
+        let (stdin, stdout) = ends.ok_or("the proxy was started without pipes")?;
+        let host = Host::new(stdin, stdout)
+            .map_err(|error| format!("connecting to the proxy: {error}"))?;
+        Ok(Self {
+            scenario,
+            stage,
+            places: stage.places.clone(),
+            proxy,
+            host,
+            held_back: Vec::new(),
+            sent: Vec::new(),
+            sent_at: Vec::new(),
+            thought: Duration::ZERO,
+            heard: Vec::new(),
+            is_consumed: Vec::new(),
+            shown: 0,
+            mark: 0,
+            view: Vec::new(),
+            has_answer: false,
+            is_stdin_open: true,
+            is_deaf: false,
+            ending: None,
+        })
+    }
+
+    /// Plays all steps, and the end if they do not say it.
+    pub(super) fn play(&mut self) -> Result<(), Failure> {
+        for step in &self.scenario.steps {
+            self.step(step)
+                .map_err(|Wrong { expected, came }| Failure::Step {
+                    line: step.line,
+                    expected,
+                    came,
+                })?;
+        }
+        if self.ending.is_some() {
+            return Ok(());
+        }
+        let last = self.scenario.steps.last().map_or(1, |step| step.line);
+        self.flush();
+        if self.is_stdin_open {
+            self.did("closes stdin");
+            self.close_stdin();
+        }
+        self.exit(ExitAs::Code(0))
+            .map_err(|Wrong { expected, came }| Failure::Step {
+                line: last,
+                expected: format!("{expected}, after the last step"),
+                came,
+            })
+    }
+
+    /// Ends what is left of the proxy and tells what the host saw.
+    pub(super) fn end(mut self) -> Played {
+        self.host.close_stdin();
+        if self.ending.is_none() {
+            self.proxy.end();
+        }
+        // Whatever still holds the pipe is ended here, so that its end can be read.
+        let rest = process::of_run(&self.stage.name);
+        if self.ending.is_none() || !rest.is_empty() {
+            let _left = process::end_rest(&self.stage.name, Duration::ZERO);
+        }
+        let deadline = Instant::now() + Duration::from_secs(5);
+        if !self.is_deaf {
+            while let Waited::Line(line) = self.host.wait_until(deadline) {
+                self.hear(line);
+            }
+        }
+        self.show_up_to(self.heard.len());
+        Played {
+            sent: self.sent,
+            sent_at: self.sent_at,
+            heard: self.heard,
+            view: self.view,
+            ending: self.ending,
+            is_deaf: self.is_deaf,
+        }
+    }
+
+    fn step(&mut self, step: &Step) -> Result<(), Wrong> {
+        match &step.act {
+            Act::Handshake {
+                version,
+                client,
+                capabilities,
+                id,
+            } => {
+                let params = json!({
+                    "protocolVersion": self.filled(version)?,
+                    "capabilities": self.filled_value(capabilities)?,
+                    "clientInfo": { "name": self.filled(client)?, "version": "0" },
+                });
+                self.request("initialize", Some(&params), id, true)?;
+                self.wait_for(&Awaited::Response(id.clone()), &step.expected)?;
+                self.send_message(
+                    &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+                    true,
+                );
+                Ok(())
+            }
+            Act::Request {
+                method,
+                params,
+                id,
+                wait,
+            } => {
+                let method = self.filled(method)?;
+                let params = params
+                    .as_ref()
+                    .map(|params| self.filled_value(params))
+                    .transpose()?;
+                self.request(&method, params.as_ref(), id, *wait)?;
+                if *wait {
+                    self.wait_for(&Awaited::Response(id.clone()), &step.expected)
+                } else {
+                    Ok(())
+                }
+            }
+            Act::Notify {
+                method,
+                params,
+                wait,
+            } => {
+                let mut message = json!({ "jsonrpc": "2.0", "method": self.filled(method)? });
+                if let (Some(params), Some(members)) = (params, message.as_object_mut()) {
+                    members.insert("params".to_owned(), self.filled_value(params)?);
+                }
+                self.send_message(&message, *wait);
+                Ok(())
+            }
+            Act::Answer { id, outcome, wait } => {
+                let (member, body) = match outcome {
+                    Outcome::Result(body) => ("result", body),
+                    Outcome::Error(body) => ("error", body),
+                };
+                let message =
+                    json!({ "jsonrpc": "2.0", "id": id, member: self.filled_value(body)? });
+                self.send_message(&message, *wait);
+                Ok(())
+            }
+            Act::Raw { bytes, end, wait } => {
+                let mut line = match bytes {
+                    RawBytes::Text(text) => self.filled(text)?.into_bytes(),
+                    RawBytes::Bytes(bytes) => bytes.clone(),
+                };
+                line.extend_from_slice(end.as_bytes());
+                self.send_line(line, *wait);
+                Ok(())
+            }
+            Act::Expect(awaited) => {
+                self.flush();
+                self.wait_for(awaited, &step.expected)
+            }
+            Act::Say { role, text } => {
+                self.flush();
+                self.say(role, text)
+            }
+            Act::Think(time) => {
+                self.flush();
+                self.think(*time);
+                Ok(())
+            }
+            Act::ReachedServer { what, times } => {
+                self.flush();
+                let what = self.filled(what)?;
+                self.reached_server(&what, *times)
+            }
+            Act::Stderr(text) => {
+                self.flush();
+                let text = self.filled(text)?;
+                self.stderr_holds(&text)
+            }
+            Act::StopReading => {
+                self.flush();
+                self.did("stops reading");
+                self.is_deaf = true;
+                self.host.stop_reading();
+                Ok(())
+            }
+            Act::ReadOn => {
+                self.flush();
+                self.did("reads on");
+                self.is_deaf = false;
+                self.host.read_on();
+                Ok(())
+            }
+            Act::Close(HostEnd::Stdin) => {
+                self.flush();
+                self.did("closes stdin");
+                self.close_stdin();
+                Ok(())
+            }
+            Act::Close(HostEnd::Stdout) => {
+                self.flush();
+                self.did("closes stdout");
+                self.is_deaf = true;
+                self.host.close_stdout();
+                Ok(())
+            }
+            Act::Signal(name) => {
+                self.flush();
+                self.did(&format!("sends SIG{}", name.word()));
+                self.proxy.signal(name.signal());
+                Ok(())
+            }
+            Act::Exit(how) => {
+                self.flush();
+                self.exit(*how)
+            }
+        }
+    }
+
+    fn did(&mut self, what: &str) {
+        self.view.push(Seen::Did(what.to_owned()));
+    }
+
+    fn think(&mut self, time: Duration) {
+        std::thread::sleep(time);
+        self.thought += time;
+    }
+
+    fn close_stdin(&mut self) {
+        self.is_stdin_open = false;
+        self.host.close_stdin();
+    }
+
+    fn filled(&self, text: &str) -> Result<String, Wrong> {
+        self.places.fill(text).map_err(|name| unset(&name))
+    }
+
+    fn filled_value(&self, value: &Value) -> Result<Value, Wrong> {
+        self.places.fill_value(value).map_err(|name| unset(&name))
+    }
+
+    fn request(
+        &mut self,
+        method: &str,
+        params: Option<&Value>,
+        id: &Value,
+        wait: bool,
+    ) -> Result<(), Wrong> {
+        if method == "tools/call" && self.has_answer && self.held_back.is_empty() {
+            self.has_answer = false;
+            if let Some(time) = self.scenario.think {
+                self.think(time);
+            }
+        }
+        let mut message =
+            json!({ "jsonrpc": "2.0", "id": self.filled_value(id)?, "method": method });
+        if let (Some(params), Some(members)) = (params, message.as_object_mut()) {
+            members.insert("params".to_owned(), params.clone());
+        }
+        self.send_message(&message, wait);
+        Ok(())
+    }
+
+    fn send_message(&mut self, message: &Value, now: bool) {
+        self.send_line(format!("{}\n", usual_form(message)).into_bytes(), now);
+    }
+
+    fn send_line(&mut self, line: Vec<u8>, now: bool) {
+        self.held_back.extend_from_slice(&line);
+        self.view.push(Seen::Sent(line.clone()));
+        self.sent.push(line);
+        self.sent_at.push(self.thought);
+        if now {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if !self.held_back.is_empty() {
+            self.host.send(std::mem::take(&mut self.held_back));
+        }
+    }
+
+    fn hear(&mut self, line: Vec<u8>) {
+        self.heard.push(Message::of(line));
+        self.is_consumed.push(false);
+    }
+
+    /// Whether this line has no place of its own among the others: over HTTP, the server's own messages.
+    fn is_untimed(&self, at: usize) -> bool {
+        let is_own = |message: &Message| {
+            matches!(
+                message.kind,
+                Kind::Request { .. } | Kind::Notification { .. }
+            )
+        };
+        self.stage.over == Transport::Http && self.heard.get(at).is_some_and(is_own)
+    }
+
+    /// Shows the host what came before `end`, in the order it came.
+    fn show_up_to(&mut self, end: usize) {
+        for at in self.shown..end {
+            if !self.is_untimed(at) {
+                self.view.push(Seen::Heard(at));
+            }
+        }
+        self.shown = self.shown.max(end);
+    }
+
+    fn wait_for(&mut self, awaited: &Awaited, expected: &Expected) -> Result<(), Wrong> {
+        let deadline = Instant::now() + self.stage.patience;
+        let mut looked_at = 0;
+        let found = loop {
+            let fresh = (looked_at..self.heard.len()).find(|i| self.is_awaited(*i, awaited));
+            if let Some(found) = fresh {
+                break found;
+            }
+            looked_at = self.heard.len();
+            match self.host.wait_until(deadline) {
+                Waited::Line(line) => self.hear(line),
+                Waited::Ended => return Err(self.nothing(awaited, "the proxy closed its stdout")),
+                Waited::TimedOut => {
+                    let why = format!("nothing more for {} s", self.stage.patience.as_secs());
+                    return Err(self.nothing(awaited, &why));
+                }
+            }
+        };
+        self.show_up_to(found + 1);
+        if self.is_untimed(found) {
+            self.view.push(Seen::Heard(found));
+        }
+        if let Some(consumed) = self.is_consumed.get_mut(found) {
+            *consumed = true;
+        }
+        let mark = self.mark;
+        self.mark = mark.max(found + 1);
+        let is_answer = matches!(awaited, Awaited::Response(_));
+        self.has_answer = self.has_answer || is_answer;
+        let Some(message) = self.heard.get(found) else {
+            return Ok(());
+        };
+        let others: Vec<String> = (mark..found)
+            .filter(|at| !self.is_untimed(*at))
+            .filter_map(|at| self.heard.get(at))
+            .map(excerpt)
+            .collect();
+        if expected.only && !others.is_empty() {
+            return Err(Wrong {
+                expected: "nothing else to arrive before".to_owned(),
+                came: others.join("\n"),
+            });
+        }
+        check(message, expected, &self.places)?;
+        let said = message.said();
+        for (name, pattern) in &expected.take {
+            let taken = Regex::new(pattern)
+                .ok()
+                .and_then(|regex| Some(regex.captures(&said)?.get(1)?.as_str().to_owned()));
+            let Some(taken) = taken else {
+                return Err(Wrong {
+                    expected: format!("a text in which {pattern} finds ${name}"),
+                    came: said,
+                });
+            };
+            self.places.set(name, taken);
+        }
+        Ok(())
+    }
+
+    fn is_awaited(&self, at: usize, awaited: &Awaited) -> bool {
+        let Some(message) = self.heard.get(at) else {
+            return false;
+        };
+        if self.is_consumed.get(at) == Some(&true) {
+            return false;
+        }
+        match (awaited, &message.kind) {
+            (Awaited::Response(wanted), Kind::Response { id }) => wanted == id,
+            (
+                Awaited::Message(wanted),
+                Kind::Request { method, .. } | Kind::Notification { method },
+            ) => wanted == method,
+            (Awaited::ErrorWithoutId, Kind::Response { id: Value::Null })
+            | (Awaited::Line, Kind::Other) => true,
+            _ => false,
+        }
+    }
+
+    /// What to say when what was waited for never came.
+    fn nothing(&mut self, awaited: &Awaited, why: &str) -> Wrong {
+        let expected = match awaited {
+            Awaited::Response(id) => format!("the answer to {id}"),
+            Awaited::Message(method) => format!("{method} from the server"),
+            Awaited::ErrorWithoutId => "an error without an id".to_owned(),
+            Awaited::Line => "a line that is no single message".to_owned(),
+        };
+        let mut came: Vec<String> = self.heard.iter().skip(self.mark).map(excerpt).collect();
+        came.push(why.to_owned());
+        let soon = Instant::now() + Duration::from_millis(200);
+        if let Ok(Some(status)) = self.proxy.wait_until(soon) {
+            came.push(format!("the proxy exited with {}", process::ending(status)));
+        }
+        let stderr = self.stage.stderr_text();
+        came.extend(
+            stderr
+                .lines()
+                .rev()
+                .take(5)
+                .map(|line| format!("stderr: {line}")),
+        );
+        Wrong {
+            expected,
+            came: came.join("\n"),
+        }
+    }
+
+    fn say(&mut self, role: &str, text: &str) -> Result<(), Wrong> {
+        let text = self.filled(text)?;
+        self.did(&format!("{role} says {text:?}"));
+        let path = self.places.get("CONTEXT").unwrap_or_default().to_owned();
+        let line = format!("{}\n", json!({ "role": role, "content": text }));
+        let written = File::options()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(line.as_bytes()));
+        written.map_err(|error| Wrong {
+            expected: format!("to append to {path}"),
+            came: error.to_string(),
+        })
+    }
+
+    /// Waits until the server has it so often; what must not have come cannot be waited for.
+    fn reached_server(&mut self, what: &str, times: Option<u64>) -> Result<(), Wrong> {
+        let deadline = Instant::now() + self.stage.patience;
+        let wanted = times.unwrap_or(1);
+        loop {
+            let count = self
+                .stage
+                .server_record()
+                .map(|record| record.count(what))
+                .unwrap_or_default();
+            let is_enough = if times.is_some() {
+                count == wanted
+            } else {
+                count >= wanted
+            };
+            if is_enough {
+                return Ok(());
+            }
+            if count > wanted
+                || Instant::now() >= deadline
+                || self.ending.is_some()
+                || process::is_stopped()
+            {
+                let how_often = if times.is_some() {
+                    format!("{wanted}×")
+                } else {
+                    "at least once".to_owned()
+                };
+                return Err(Wrong {
+                    expected: format!("{what} to have reached the server {how_often}"),
+                    came: format!("it has reached it {count}×"),
+                });
+            }
+            std::thread::sleep(BEAT);
+        }
+    }
+
+    fn stderr_holds(&mut self, text: &str) -> Result<(), Wrong> {
+        let deadline = Instant::now() + self.stage.patience;
+        loop {
+            let stderr = self.stage.stderr_text();
+            if stderr.contains(text) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline || self.ending.is_some() || process::is_stopped() {
+                return Err(Wrong {
+                    expected: format!("stderr to hold {text:?}"),
+                    came: stderr,
+                });
+            }
+            std::thread::sleep(BEAT);
+        }
+    }
+
+    fn exit(&mut self, how: ExitAs) -> Result<(), Wrong> {
+        let deadline = Instant::now() + self.stage.patience;
+        let expected = match how {
+            ExitAs::Code(code) => format!("the proxy to exit with {code}"),
+            ExitAs::Signal(name) => format!("the proxy to die of SIG{}", name.word()),
+        };
+        let status = self.proxy.wait_until(deadline);
+        let Ok(Some(status)) = status else {
+            let why = format!(
+                "it was still running after {} s",
+                self.stage.patience.as_secs()
+            );
+            return Err(Wrong {
+                expected,
+                came: why,
+            });
+        };
+        let ending = process::ending(status);
+        self.ending = Some(ending);
+        let wanted = match how {
+            ExitAs::Code(code) => Ending::Code(code),
+            ExitAs::Signal(name) => Ending::Signal(name.number()),
+        };
+        if ending == wanted {
+            return Ok(());
+        }
+        let stderr = self.stage.stderr_text();
+        let last: Vec<&str> = stderr.lines().rev().take(5).collect();
+        Err(Wrong {
+            expected,
+            came: format!("it ended with {ending}; stderr: {}", last.join(" / ")),
+        })
+    }
+}
+
+fn unset(name: &str) -> Wrong {
+    Wrong {
+        expected: format!("${name} to have a value here"),
+        came: placeholders::unknown(name, &[]),
+    }
+}
+
+/// A line as a failure report shows it.
+fn excerpt(message: &Message) -> String {
+    const MOST: usize = 400;
+    let text = message.text();
+    if text.chars().count() <= MOST {
+        text
+    } else {
+        format!("{}…", text.chars().take(MOST).collect::<String>())
+    }
+}
+
+/// Holds a line against what its step expects.
+fn check(message: &Message, expected: &Expected, places: &Places) -> Result<(), Wrong> {
+    let filled = |text: &str| places.fill(text).map_err(|name| unset(&name));
+    let said = || message.said();
+    if let Some(text) = &expected.fails {
+        let text = filled(text)?;
+        match message.failure() {
+            Some(failure) if failure.contains(&text) => {}
+            Some(failure) => {
+                return Err(Wrong {
+                    expected: format!("an error that holds: {text}"),
+                    came: failure,
+                });
+            }
+            None => {
+                return Err(Wrong {
+                    expected: format!("an error that holds: {text}"),
+                    came: excerpt(message),
+                });
+            }
+        }
+    } else if message.failure().is_some() && expected.is_error.is_some() {
+        return Err(Wrong {
+            expected: "a result".to_owned(),
+            came: excerpt(message),
+        });
+    }
+    if let Some(wanted) = expected.is_error
+        && message.is_error() != wanted
+    {
+        let expected = if wanted {
+            "a result that is marked as an error"
+        } else {
+            "a result that is no error"
+        };
+        return Err(Wrong {
+            expected: expected.to_owned(),
+            came: excerpt(message),
+        });
+    }
+    if let Some(text) = &expected.contains {
+        let text = filled(text)?;
+        // An answer's text first; what stands elsewhere in the line counts, too.
+        if !said().contains(&text) && !message.text().contains(&text) {
+            return Err(Wrong {
+                expected: format!("the text to hold: {text}"),
+                came: said(),
+            });
+        }
+    }
+    if let Some(text) = &expected.lacks {
+        let text = filled(text)?;
+        if said().contains(&text) || message.text().contains(&text) {
+            return Err(Wrong {
+                expected: format!("the text not to hold: {text}"),
+                came: said(),
+            });
+        }
+    }
+    if let Some(text) = &expected.exactly {
+        let text = filled(text)?;
+        if message.content() != text.as_bytes() {
+            return Err(Wrong {
+                expected: format!("the line to be: {text}"),
+                came: message.text(),
+            });
+        }
+    }
+    Ok(())
+}
