@@ -30,22 +30,22 @@ impl Profile {
 /// The payment methods of several profiles, so that one is found without going through them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wallet {
-    profiles: usize,
+    /// Whether any profile was read. A profile may be read again, but never is unread.
+    is_filled: bool,
     /// How many of the profiles have each method.
     holders: HashMap<String, usize>,
 }
 
 impl Wallet {
     pub(crate) fn add(&mut self, profile: &Profile) {
-        self.profiles += 1;
+        self.is_filled = true;
         for method in &profile.payment_methods {
             *self.holders.entry(method.clone()).or_default() += 1;
         }
     }
 
-    /// Takes out a profile that was added.
+    /// Takes out a profile that another one has taken the place of.
     pub(crate) fn remove(&mut self, profile: &Profile) {
-        self.profiles -= 1;
         for method in &profile.payment_methods {
             if let Some(holders) = self.holders.get_mut(method) {
                 *holders -= 1;
@@ -58,7 +58,7 @@ impl Wallet {
 
     /// Whether no profile is in it, which is not the same as no method.
     pub(crate) fn is_empty(&self) -> bool {
-        self.profiles == 0
+        !self.is_filled
     }
 
     pub(crate) fn holds(&self, method: &str) -> bool {
