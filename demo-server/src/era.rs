@@ -103,6 +103,18 @@ fn unsupported(requested: &Value) -> RpcError {
     }
 }
 
+/// The status over HTTP of what a modern request gets.
+pub(crate) fn status(outcome: &Result<Value, RpcError>) -> u16 {
+    match outcome {
+        Err(RpcError { code: -32601, .. }) => 404,
+        Err(RpcError {
+            code: -32022..=-32020,
+            ..
+        }) => 400,
+        _ => 200,
+    }
+}
+
 /// Makes a result one of the modern era.
 pub(crate) fn complete(result: &mut Value, server_info: &Value) {
     let Some(members) = result.as_object_mut() else {

@@ -31,6 +31,7 @@ pub(crate) struct Server {
     listings: BTreeMap<String, Listing>,
     timeline: Vec<Entry>,
     has_rules: bool,
+    is_built_in: bool,
     pub(crate) manners: Manners,
     pub(crate) transcript: Transcript,
     state: Mutex<State>,
@@ -55,7 +56,7 @@ struct State {
 }
 
 /// What a server does about a message, in this order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Reaction {
     /// What goes wrong, before or after it has waited.
     pub(crate) faults: Vec<Aimed>,
@@ -63,8 +64,12 @@ pub(crate) struct Reaction {
     pub(crate) notes: Vec<Note>,
     /// How long it then takes.
     pub(crate) delay: Duration,
+    /// The status of the answer over HTTP.
+    pub(crate) status: u16,
     /// The answer, without a line's end; none when there is nothing to answer.
     pub(crate) answer: Option<String>,
+    /// What it sends after the answer.
+    pub(crate) trailing: Vec<Note>,
     /// The tool whose call counts as made with success then.
     pub(crate) made: Option<String>,
     /// What may wait for this in the timeline.
@@ -88,6 +93,22 @@ pub(crate) struct Subscription {
     pub(crate) id: Value,
     /// Whether it wants to hear that the tools have changed.
     pub(crate) to_tools: bool,
+}
+
+impl Default for Reaction {
+    fn default() -> Self {
+        Self {
+            faults: Vec::new(),
+            notes: Vec::new(),
+            delay: Duration::ZERO,
+            status: 200,
+            answer: None,
+            trailing: Vec::new(),
+            made: None,
+            moment: None,
+            subscription: None,
+        }
+    }
 }
 
 impl Reaction {
@@ -159,6 +180,7 @@ impl Server {
             listings: BTreeMap::new(),
             timeline: Vec::new(),
             has_rules: false,
+            is_built_in: script.is_none(),
             manners: Manners::default(),
             transcript,
             state: Mutex::new(State {
@@ -220,7 +242,10 @@ impl Server {
     fn request(&self, id: &Value, call: &Call) -> Reaction {
         let is_modern = self.era.takes_as_modern(call);
         if let Err(error) = era::admit(self.era, call, is_modern) {
-            return refusal(id, error);
+            return Reaction {
+                status: 400,
+                ..refusal(id, error)
+            };
         }
         let verdict = self.judge(call);
         let is_call = call.method == "tools/call";
@@ -270,7 +295,13 @@ impl Server {
             faults: verdict.faults,
             notes,
             delay,
+            status: if is_modern {
+                era::status(&outcome)
+            } else {
+                200
+            },
             answer: Some(protocol::answer(id, &outcome)),
+            trailing: Vec::new(),
             made: (is_call && is_success).then(|| call.tool().to_owned()),
             moment: match call.method.as_str() {
                 "tools/call" => Some(Moment::Call(call.tool().to_owned())),
@@ -494,6 +525,23 @@ impl Server {
                 .timeline
                 .iter()
                 .any(|entry| matches!(&entry.deed, Deed::Fault(fault) if fault.close_stdin))
+    }
+
+    /// Whether no script has a part in it.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.is_built_in
+    }
+
+    /// Whether it adds log messages of its own to a call, and is not bound to what another server says.
+    pub(crate) fn speaks_for_itself(&self) -> bool {
+        match self.base {
+            Base::Script | Base::World(_) => true,
+        }
+    }
+
+    /// The tools that a modern host sees now.
+    pub(crate) fn modern_tools(&self) -> Vec<Value> {
+        self.state().modern_listing.tools.clone()
     }
 
     /// Which hosts it serves.

@@ -208,12 +208,12 @@ pub(crate) fn send(
 }
 
 /// Opens an answer whose body is not known yet.
-pub(crate) fn open<'a, W: Write>(
-    out: &'a mut W,
+pub(crate) fn open<W: Write>(
+    mut out: W,
     head: &Head,
     keeps_alive: bool,
     manner: Manner,
-) -> io::Result<Body<'a, W>> {
+) -> io::Result<Body<W>> {
     let framing = if keeps_alive {
         "Transfer-Encoding: chunked\r\n"
     } else {
@@ -230,14 +230,14 @@ pub(crate) fn open<'a, W: Write>(
 
 /// The body of an answer, as it is sent.
 #[derive(Debug)]
-pub(crate) struct Body<'a, W> {
-    out: &'a mut W,
+pub(crate) struct Body<W> {
+    out: W,
     chunked: bool,
     manner: Manner,
     sent: u64,
 }
 
-impl<W: Write> Body<'_, W> {
+impl<W: Write> Body<W> {
     /// Sends some of the body at once.
     ///
     /// # Errors
@@ -285,7 +285,7 @@ impl<W: Write> Body<'_, W> {
     }
 
     /// Ends the body.
-    pub(crate) fn end(self) -> io::Result<()> {
+    pub(crate) fn end(mut self) -> io::Result<()> {
         if self.chunked {
             self.out.write_all(b"0\r\n\r\n")
         } else {

@@ -10,11 +10,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::demo;
+use crate::script::Files;
 
 /// A server of a test's own, ended with the test.
 pub(crate) struct Served {
-    child: Child,
-    address: String,
+    pub(crate) child: Child,
+    pub(crate) address: String,
 }
 
 /// An answer, with its body put together.
@@ -28,9 +29,15 @@ pub(crate) struct Answer {
 /// The headers of a client that does all right, but for the session's.
 pub(crate) const POST: &str =
     "Accept: application/json, text/event-stream\r\nContent-Type: application/json\r\n";
-const GET: &str = "Accept: text/event-stream\r\n";
+pub(crate) const GET: &str = "Accept: text/event-stream\r\n";
 
 impl Served {
+    /// A server that plays a script.
+    pub(crate) fn script(files: &Files) -> Self {
+        let options = files.options();
+        Self::with(&options.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
     pub(crate) fn with(options: &[&str]) -> Self {
         let mut all = vec!["--http", "127.0.0.1:0"];
         all.extend(options);

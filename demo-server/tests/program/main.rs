@@ -15,7 +15,9 @@ use std::process::{Command, ExitCode, Output, Stdio};
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 
+mod era;
 mod http;
+mod http_script;
 mod script;
 mod stdio;
 
@@ -90,6 +92,48 @@ tests! {
         a_delete_of_nothing_is_fine,
         a_body_in_chunks_is_refused,
         large_bodies_come_back_whole,
+    }
+    http_script {
+        status_stands_in_place_of_the_answer,
+        end_session_is_404_from_here_on,
+        accepted_and_no_body_leave_a_request_without_its_answer,
+        cut_breaks_the_body_off,
+        drop_after_ends_the_stream_before_the_answer,
+        cut_event_leaves_out_the_last_blank_line,
+        slow_and_split_bring_the_body_whole_in_the_end,
+        pretty_stands_on_several_lines,
+        keep_open_holds_the_stream_after_the_answer,
+        redirect_leads_elsewhere,
+        refuse_closes_the_connection_without_an_answer,
+        hang_answers_nothing_and_holds_up_nobody,
+        exit_ends_the_server_before_it_answers,
+        shapes_of_answers_are_the_same_as_on_stdio,
+        crlf_ends_the_lines_of_event_streams,
+        faults_may_be_for_other_methods_and_notifications,
+        answers_come_in_the_form_that_is_asked_for,
+        a_server_may_have_no_sessions_or_lose_them,
+        the_version_may_be_free,
+        get_gets_what_is_asked_for,
+        a_get_goes_on_where_the_last_ended,
+        the_stream_of_a_post_is_resumed_by_a_get,
+        delete_has_the_status_that_is_asked_for_or_none,
+        auth_is_required_as_by_the_option,
+        what_the_timeline_sends_waits_for_a_stream,
+        progress_comes_on_the_stream_of_its_call,
+        the_transcript_has_each_request,
+    }
+    era {
+        a_modern_server_answers_each_request_by_itself,
+        a_modern_server_refuses_what_is_not,
+        a_dual_server_serves_both_by_the_line,
+        a_legacy_server_knows_nothing_of_the_newest_revision,
+        ask_asks_back_once,
+        a_subscription_is_acknowledged_and_told_of_changes,
+        over_http_the_headers_repeat_the_body,
+        over_http_refusals_have_their_status,
+        over_http_log_messages_come_to_those_who_ask,
+        over_http_a_dual_server_serves_both_side_by_side,
+        over_http_a_subscription_is_a_stream,
     }
 }
 

@@ -1,0 +1,544 @@
+//! One message and what comes back for it: as JSON, as an event stream, or as a fault has it.
+
+use std::io::{self, Read as _};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::sessions::{Session, StreamId};
+use super::wire::{self, Body, Head, Manner, Request};
+use super::{After, EVENTS, Endpoint, JSON};
+use crate::process;
+use crate::script::answers::{Aimed, When};
+use crate::script::faults::Fault;
+use crate::script::manners::Form;
+use crate::server::Reaction;
+use crate::shape;
+use crate::voice;
+
+/// How long a connection is kept for a client that gets no answer and does not leave.
+const LONGEST_SILENCE: Duration = Duration::from_mins(10);
+
+/// How often a stream that has nothing to say says so, which shows whether anybody listens.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// A request under way.
+pub(super) struct Exchange<'a> {
+    pub(super) endpoint: &'a Arc<Endpoint>,
+    pub(super) request: &'a Request,
+    pub(super) session: Option<Arc<Session>>,
+    pub(super) out: &'a TcpStream,
+    /// The headers of the answer, whatever its form.
+    pub(super) head: Head,
+}
+
+impl Exchange<'_> {
+    /// Carries out what the server does about the request's message.
+    pub(super) fn carry_out(
+        &self,
+        mut reaction: Reaction,
+        form: Form,
+        notice: Option<&str>,
+    ) -> io::Result<After> {
+        let faults = std::mem::take(&mut reaction.faults);
+        let before = self.fire(&faults, When::Before);
+        self.befall(&before);
+        if let Some(after) = self.answer_of_the_fault(&before) {
+            self.come(&reaction);
+            return after;
+        }
+
+        // A fault in place of the answer's head keeps a stream from opening before it.
+        let spoils_the_head = faults
+            .iter()
+            .any(|aimed| aimed.when == When::After && spoils_the_head(&aimed.fault));
+        let after = if reaction.subscription.is_some() {
+            self.subscription(&reaction)
+        } else if reaction.answer.is_some() && form == Form::Stream && !spoils_the_head {
+            self.stream(&mut reaction, &faults, &before, notice)
+        } else {
+            self.whole(&mut reaction, &faults, &before)
+        };
+        self.come(&reaction);
+        after
+    }
+
+    fn come(&self, reaction: &Reaction) {
+        if let Some(moment) = &reaction.moment {
+            self.endpoint.come(moment, self.session.as_ref());
+        }
+    }
+
+    /// The answer as one body, or no answer.
+    fn whole(
+        &self,
+        reaction: &mut Reaction,
+        faults: &[Aimed],
+        before: &Fault,
+    ) -> io::Result<After> {
+        for note in reaction.notes.drain(..) {
+            thread::sleep(note.wait);
+            if let Some(session) = &self.session {
+                session.say(note.text);
+            }
+        }
+        let after = self.work(reaction, faults);
+        if let Some(answer) = self.answer_of_the_fault(&after) {
+            return answer;
+        }
+        let Some(answer) = &reaction.answer else {
+            return self.send(&self.status(202), b"");
+        };
+
+        let fault = before.clone().and(&after);
+        let mut body = Vec::new();
+        if let Some(bytes) = &fault.bytes {
+            body.extend_from_slice(bytes);
+        }
+        let messages = shape::messages(answer, &fault);
+        let lines = fault
+            .line
+            .iter()
+            .cloned()
+            .chain(messages.iter().map(|message| pretty(message, &fault)));
+        body.extend_from_slice(lines.collect::<Vec<_>>().join("\n").as_bytes());
+        let head = Head {
+            status: reaction.status,
+            ..self.head.clone()
+        }
+        .with("Content-Type", JSON);
+        wire::send(
+            &mut &*self.out,
+            &head,
+            &body,
+            self.keeps_alive(),
+            manner(&fault),
+        )?;
+        Ok(if fault.cut.is_some() {
+            After::Close
+        } else {
+            self.after()
+        })
+    }
+
+    /// The answer on an event stream. The stream opens, and what comes first is sent, before the
+    /// call takes its time: a client that waits for whole bodies is found that way.
+    fn stream(
+        &self,
+        reaction: &mut Reaction,
+        faults: &[Aimed],
+        before: &Fault,
+        notice: Option<&str>,
+    ) -> io::Result<After> {
+        let aimed_after = faults
+            .iter()
+            .filter(|aimed| aimed.when == When::After)
+            .fold(Fault::default(), |all, aimed| all.and(&aimed.fault));
+        let fault = before.clone().and(&aimed_after);
+        let mut stream = self.open(&fault)?;
+        stream.begin()?;
+        if let Some(notice) = notice {
+            stream.send(notice)?;
+        }
+        for note in reaction.notes.drain(..) {
+            thread::sleep(note.wait);
+            stream.send(&note.text)?;
+        }
+        let after = self.work(reaction, faults);
+        if after.hang {
+            self.wait_for_the_client();
+            return Ok(After::Close);
+        }
+        if let Some(bytes) = &fault.bytes {
+            stream.raw(bytes)?;
+        }
+        if let Some(line) = &fault.line {
+            stream.send(line)?;
+        }
+        let answer = reaction.answer.as_deref().unwrap_or_default();
+        let messages = shape::messages(answer, &fault);
+        for (at, message) in messages.iter().enumerate() {
+            stream.is_at_the_end = at + 1 == messages.len();
+            stream.send(&pretty(message, &fault))?;
+        }
+        for note in reaction.trailing.drain(..) {
+            thread::sleep(note.wait);
+            stream.send(&note.text)?;
+        }
+        if let Some(ms) = fault.keep_open_ms {
+            thread::sleep(Duration::from_millis(ms));
+        }
+        stream.end()?;
+        Ok(self.after_stream())
+    }
+
+    /// A stream that stays open for what the server has to tell.
+    fn subscription(&self, reaction: &Reaction) -> io::Result<After> {
+        let Some(subscription) = reaction.subscription.clone() else {
+            return Ok(After::Close);
+        };
+        let told = self.endpoint.subscribe(subscription);
+        let mut stream = self.open(&Fault::default())?;
+        for note in &reaction.notes {
+            stream.send(&note.text)?;
+        }
+        self.come(reaction);
+        loop {
+            match told.recv_timeout(KEEP_ALIVE) {
+                Ok(message) => stream.send(&message)?,
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
+                    stream.raw(b": still here\n\n")?;
+                }
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return Ok(After::Close),
+            }
+        }
+    }
+
+    /// The session's own stream, for as long as it may stay open.
+    pub(super) fn own_stream(
+        &self,
+        session: &Session,
+        longest: Duration,
+        closes: bool,
+        hello: Option<&str>,
+    ) -> io::Result<After> {
+        let until = Instant::now() + longest;
+        let mut stream = self.open(&Fault::default())?;
+        if longest.is_zero() {
+            stream.end()?;
+            return Ok(self.after_stream());
+        }
+        stream.begin_own()?;
+        if let Some(hello) = hello {
+            stream.send(hello)?;
+        }
+        let last = self
+            .request
+            .text("last-event-id")
+            .and_then(|id| id.parse().ok())
+            .filter(|_| self.endpoint.gives_ids());
+        if let Some(id) = last
+            && let Some(resumed) = session
+                .stream_of(id)
+                .filter(|resumed| *resumed != StreamId::OWN)
+        {
+            let mut id = id;
+            while let super::sessions::Next::Event(event) = session.next_after(resumed, id, until) {
+                id = event.id;
+                stream.send_with_id(&event.message, Some(id))?;
+            }
+            stream.end()?;
+            return Ok(self.after_stream());
+        }
+        if let Some(id) = last {
+            session.rewind(id);
+        }
+        let listener = session.listen();
+        while let super::sessions::Next::Event(event) = session.next(listener, until) {
+            stream.send_with_id(
+                &event.message,
+                self.endpoint.gives_ids().then_some(event.id),
+            )?;
+            if closes {
+                break;
+            }
+        }
+        stream.end()?;
+        Ok(self.after_stream())
+    }
+
+    /// Lets the time of a call pass, and its later faults happen.
+    fn work(&self, reaction: &Reaction, faults: &[Aimed]) -> Fault {
+        thread::sleep(reaction.delay);
+        if let Some(tool) = &reaction.made {
+            self.endpoint.server.made(tool);
+        }
+        let after = self.fire(faults, When::After);
+        self.befall(&after);
+        after
+    }
+
+    /// The faults of one side of the server's work, as one, noted as fired.
+    fn fire(&self, faults: &[Aimed], when: When) -> Fault {
+        let mut all = Fault::default();
+        for aimed in faults.iter().filter(|aimed| aimed.when == when) {
+            self.endpoint.server.fire(&aimed.label);
+            all = all.and(&aimed.fault);
+        }
+        all
+    }
+
+    /// Lets happen what a fault does beside the answer.
+    fn befall(&self, fault: &Fault) {
+        self.endpoint.befall(fault);
+        if fault.end_session
+            && let Some(session) = &self.session
+        {
+            self.endpoint.sessions.end(&session.id);
+        }
+    }
+
+    /// What is answered in place of the answer, if a fault has it so.
+    fn answer_of_the_fault(&self, fault: &Fault) -> Option<io::Result<After>> {
+        if fault.refuse {
+            return Some(Ok(After::Close));
+        }
+        if fault.hang {
+            self.wait_for_the_client();
+            return Some(Ok(After::Close));
+        }
+        if let Some(status) = fault.status {
+            let headers = fault.headers.iter().flatten();
+            let head = headers.fold(Head::new(status), |head, (name, value)| {
+                head.with(name, value)
+            });
+            let body = fault.body.as_deref().unwrap_or_default();
+            return Some(self.send(&head, body.as_bytes()));
+        }
+        if let Some(location) = &fault.redirect {
+            return Some(self.send(&Head::new(302).with("Location", location), b""));
+        }
+        if fault.end_session {
+            return Some(self.send(&Head::new(404), b""));
+        }
+        if fault.accepted {
+            return Some(self.send(&self.status(202), b""));
+        }
+        if fault.no_body {
+            return Some(self.send(&self.status(200).with("Content-Type", JSON), b""));
+        }
+        None
+    }
+
+    fn status(&self, status: u16) -> Head {
+        Head {
+            status,
+            ..self.head.clone()
+        }
+    }
+
+    fn send(&self, head: &Head, body: &[u8]) -> io::Result<After> {
+        wire::send(
+            &mut &*self.out,
+            head,
+            body,
+            self.keeps_alive(),
+            Manner::default(),
+        )?;
+        Ok(self.after())
+    }
+
+    fn open(&self, fault: &Fault) -> io::Result<Stream<'_>> {
+        let head = self
+            .status(200)
+            .with("Content-Type", EVENTS)
+            .with("Cache-Control", "no-cache")
+            .with("X-Accel-Buffering", "no");
+        let session = self.session.as_ref().filter(|_| self.endpoint.gives_ids());
+        Ok(Stream {
+            body: Some(wire::open(
+                self.out,
+                &head,
+                self.stream_keeps_alive(),
+                manner(fault),
+            )?),
+            endpoint: self.endpoint,
+            kept: session.map(|session| (Arc::clone(session), None)),
+            left: fault.drop_after,
+            cuts_the_last: fault.cut_event,
+            is_at_the_end: false,
+        })
+    }
+
+    /// Answers nothing, for as long as the client waits.
+    pub(super) fn never(&self) {
+        self.wait_for_the_client();
+    }
+
+    /// Waits until the client leaves, which gets nothing more.
+    fn wait_for_the_client(&self) {
+        let mut input = self.out;
+        // A client that does not leave loses its connection in the end.
+        drop(input.set_read_timeout(Some(LONGEST_SILENCE)));
+        let mut bytes = [0; 4096];
+        while matches!(input.read(&mut bytes), Ok(read) if read > 0) {}
+    }
+
+    fn keeps_alive(&self) -> bool {
+        self.request.keeps_alive
+    }
+
+    /// Whether a stream to this client ends without ending the connection.
+    fn stream_keeps_alive(&self) -> bool {
+        self.request.keeps_alive && self.request.takes_chunks
+    }
+
+    fn after(&self) -> After {
+        if self.keeps_alive() {
+            After::Keep
+        } else {
+            After::Close
+        }
+    }
+
+    fn after_stream(&self) -> After {
+        if self.stream_keeps_alive() {
+            After::Keep
+        } else {
+            After::Close
+        }
+    }
+}
+
+/// An event stream to a client.
+struct Stream<'a> {
+    /// None once it has been dropped early.
+    body: Option<Body<&'a TcpStream>>,
+    endpoint: &'a Endpoint,
+    /// The session that keeps the events, and under which stream.
+    kept: Option<(Arc<Session>, Option<StreamId>)>,
+    /// After how many events the stream is dropped.
+    left: Option<usize>,
+    cuts_the_last: bool,
+    /// Whether the next event is the last.
+    is_at_the_end: bool,
+}
+
+impl Stream<'_> {
+    /// What the stream of a POST begins with.
+    fn begin(&mut self) -> io::Result<()> {
+        self.begin_own()?;
+        if let Some((session, stream)) = &mut self.kept {
+            let opened = session.open_stream();
+            *stream = Some(opened);
+            // An id alone, from which the client may go on when the stream is dropped at once.
+            let id = session.keep(opened, "");
+            self.write(&format!("id: {id}\ndata:\n\n"))?;
+        }
+        self.drop_if_over()
+    }
+
+    /// What every stream begins with.
+    fn begin_own(&mut self) -> io::Result<()> {
+        match self.endpoint.server.manners.retry_ms {
+            Some(ms) => self.write(&format!("retry: {ms}\n\n")),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends a message, and keeps it if events are kept.
+    fn send(&mut self, message: &str) -> io::Result<()> {
+        let id = match &self.kept {
+            Some((session, Some(stream))) => Some(session.keep(*stream, message)),
+            _ => None,
+        };
+        self.send_with_id(message, id)
+    }
+
+    fn send_with_id(&mut self, message: &str, id: Option<u64>) -> io::Result<()> {
+        let mut event = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+        event.push_str("event: message\n");
+        for line in message.split('\n') {
+            for part in ["data: ", line, "\n"] {
+                event.push_str(part);
+            }
+        }
+        if !(self.cuts_the_last && self.is_at_the_end) {
+            event.push('\n');
+        }
+        self.write(&event)?;
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        self.drop_if_over()
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let ends_in_crlf = self.endpoint.crlf.load(Ordering::Acquire);
+        if ends_in_crlf {
+            self.raw(text.replace('\n', "\r\n").as_bytes())
+        } else {
+            self.raw(text.as_bytes())
+        }
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match &mut self.body {
+            Some(body) => body.write(bytes),
+            None => Ok(()),
+        }
+    }
+
+    /// Ends the stream early when its events are used up. What comes later is kept, if events
+    /// are, for a client that asks for the rest.
+    fn drop_if_over(&mut self) -> io::Result<()> {
+        if self.left != Some(0) {
+            return Ok(());
+        }
+        match self.body.take() {
+            Some(body) => body.end(),
+            None => Ok(()),
+        }
+    }
+
+    fn end(mut self) -> io::Result<()> {
+        if let Some((session, Some(stream))) = &self.kept {
+            session.close_stream(*stream);
+        }
+        match self.body.take() {
+            Some(body) => body.end(),
+            None => Ok(()),
+        }
+    }
+}
+
+fn spoils_the_head(fault: &Fault) -> bool {
+    fault.status.is_some()
+        || fault.redirect.is_some()
+        || fault.end_session
+        || fault.accepted
+        || fault.no_body
+        || fault.refuse
+}
+
+/// How a fault has a body sent.
+fn manner(fault: &Fault) -> Manner {
+    let pieces = fault
+        .slow
+        .or(fault.split)
+        .map(|(size, wait)| (size, Duration::from_millis(wait)));
+    Manner {
+        cut: fault.cut,
+        pieces,
+    }
+}
+
+/// A message on several lines, if a fault has it so.
+fn pretty(message: &str, fault: &Fault) -> String {
+    if fault.pretty
+        && let Ok(value) = serde_json::from_str::<serde_json::Value>(message)
+        && let Ok(text) = serde_json::to_string_pretty(&value)
+    {
+        return text;
+    }
+    message.to_owned()
+}
+
+impl Endpoint {
+    /// Lets happen what a fault does to the process.
+    pub(super) fn befall(&self, fault: &Fault) {
+        if let Some(text) = &fault.stderr {
+            voice::show(&format!("{text}\n"));
+        }
+        if fault.crlf {
+            self.crlf.store(true, Ordering::Release);
+        }
+        if let Some(status) = fault.exit {
+            self.server.finish();
+            process::exit(status);
+        }
+        if let Some(signal) = fault.signal {
+            process::kill(signal);
+        }
+    }
+}
