@@ -9,6 +9,27 @@ use std::fmt::Write as _;
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 use anstream::AutoStream;
+use anstyle::{AnsiColor, Style};
+
+/// How things look. Written around a text as `{BOLD}text{BOLD:#}`; without colour, nothing.
+pub mod style {
+    use super::{AnsiColor, Style};
+
+    /// What the eye should find first.
+    pub const BOLD: Style = Style::new().bold();
+    /// What is there for those who look for it.
+    pub const DIM: Style = Style::new().dimmed();
+    /// What failed.
+    pub const BAD: Style = AnsiColor::Red.on_default().bold();
+    /// What should be looked at.
+    pub const WARN: Style = AnsiColor::Yellow.on_default();
+    /// What the user said.
+    pub const USER: Style = AnsiColor::Cyan.on_default().bold();
+    /// What the agent said.
+    pub const AGENT: Style = AnsiColor::Green.on_default().bold();
+    /// What the proxy did on its own account.
+    pub const PROXY: Style = AnsiColor::Magenta.on_default().bold();
+}
 
 /// Standard output: buffered, and in colour only where colour belongs.
 pub struct Screen {
@@ -27,6 +48,14 @@ impl Screen {
         Self {
             out: BufWriter::with_capacity(64 * 1024, AutoStream::auto(io::stdout().lock())),
         }
+    }
+
+    /// How many columns there are: the terminal's, within reason, or 100 without one.
+    pub fn width(&self) -> usize {
+        let terminal = terminal_size::terminal_size_of(io::stdout());
+        terminal.map_or(100, |(terminal_size::Width(columns), _)| {
+            usize::from(columns).clamp(60, 160)
+        })
     }
 
     /// Writes out what is still held back.
@@ -117,6 +146,24 @@ pub fn safe(text: &str) -> Cow<'_, str> {
                     .expect("memory takes every write");
             }
             _ => shown.push(character),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+/// A line of JSON that means the same, with nothing in it that would steer a terminal.
+pub(crate) fn safe_json(line: &str) -> Cow<'_, str> {
+    if !line.contains(is_unsafe) {
+        return Cow::Borrowed(line);
+    }
+    let mut shown = String::with_capacity(line.len() + 16);
+    for character in line.chars() {
+        if is_unsafe(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                write!(shown, "\\u{unit:04x}").expect("memory takes every write");
+            }
+        } else {
+            shown.push(character);
         }
     }
     Cow::Owned(shown)

@@ -1,15 +1,77 @@
 //! `stretto show`: a recorded session as a person reads it.
 
-use std::path::PathBuf;
-use std::process::ExitCode;
+mod fold;
+mod list;
+mod parties;
+mod story;
+mod summary;
+mod text;
+mod timeline;
+mod wire;
 
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::str::FromStr;
+
+use anyhow::Context as _;
+use stretto_trace::mcp::{Log, episode, read_log, session_logs};
+
+use self::story::Story;
+use self::timeline::Extent;
 use crate::screen::Screen;
+use crate::screen::style::DIM;
 
 /// Arguments of `stretto show`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A session log
+    /// A session log, or a directory of them: the newest is shown
+    #[arg(value_name = "LOG")]
     log: PathBuf,
+    /// Show everything at full length, and fold nothing
+    #[arg(long)]
+    full: bool,
+    /// Show these turns only: 7, 4-20 or 4-
+    #[arg(long, value_name = "FROM-TO")]
+    turns: Option<Turns>,
+    /// Print the episode as JSON: the events, turns and results that other commands work with
+    #[arg(long, conflicts_with_all = ["full", "turns"])]
+    json: bool,
+    /// List the sessions of a directory, newest first, instead of showing one
+    #[arg(long, conflicts_with_all = ["full", "turns", "json"])]
+    list: bool,
+}
+
+/// Which turns to show.
+#[derive(Clone, Copy, Debug)]
+struct Turns {
+    first: usize,
+    last: usize,
+}
+
+impl FromStr for Turns {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORM: &str = "turns are numbers, as in 7, 4-20 or 4-";
+        let (first, last) = match text.split_once('-') {
+            None => (text, text),
+            Some((first, "")) => (first, "18446744073709551615"),
+            Some(range) => range,
+        };
+        let number = |text: &str| {
+            text.parse::<u64>()
+                .ok()
+                .and_then(|number| usize::try_from(number).ok())
+        };
+        let (Some(first), Some(last)) = (number(first), number(last)) else {
+            return Err(FORM);
+        };
+        if first > last {
+            return Err("the first turn comes after the last");
+        }
+        Ok(Self { first, last })
+    }
 }
 
 /// Shows the session.
@@ -18,12 +80,59 @@ pub struct Args {
 ///
 /// The log cannot be read, or the screen not be written to.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    use anyhow::Context as _;
-    use std::io::Write as _;
-    let text = std::fs::read_to_string(&args.log)
-        .with_context(|| format!("reading {}", args.log.display()))?;
-    for line in text.lines() {
-        writeln!(screen, "{}", crate::screen::safe(line))?;
+    if args.list {
+        return list::run(&args.log, screen);
+    }
+    let (path, of) = find(&args.log)?;
+    let log = read_log(&path)?;
+    if args.json {
+        write_json(&log, screen)?;
+    } else {
+        let columns = screen.width();
+        if let Some(of) = of {
+            let directory = args.log.display().to_string();
+            let directory = crate::screen::safe(&directory);
+            writeln!(
+                screen,
+                "{DIM}The newest of {} in {directory}; --list names them all.{DIM:#}\n",
+                text::count(of, "session")
+            )?;
+        }
+        let story = Story::of(&log);
+        let turns = args.turns.map(|turns| (turns.first, turns.last));
+        if turns.is_none() {
+            summary::write(screen, columns, &log, &story)?;
+        }
+        let extent = Extent {
+            full: args.full,
+            turns,
+        };
+        timeline::write(screen, columns, &story, extent)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The log to show; for a directory that holds several, the newest, and how many there are.
+fn find(path: &Path) -> anyhow::Result<(PathBuf, Option<usize>)> {
+    if !path.is_dir() {
+        return Ok((path.to_owned(), None));
+    }
+    // Sessions are named by their start, so the last name is the newest.
+    let mut logs = session_logs(path)?;
+    let count = logs.len();
+    let newest = logs
+        .pop()
+        .with_context(|| format!("no session log (*.jsonl) is in {}", path.display()))?;
+    Ok((newest, (count > 1).then_some(count)))
+}
+
+/// Writes the episode as JSON, in which nothing steers a terminal.
+fn write_json(log: &Log, screen: &mut Screen) -> anyhow::Result<()> {
+    let json = serde_json::to_string_pretty(&episode(log))?;
+    // Between tokens there are only blanks, so what is unsafe stands in a string, where an
+    // escape means the same.
+    for line in json.lines() {
+        writeln!(screen, "{}", crate::screen::safe_json(line))?;
+    }
+    Ok(())
 }
