@@ -162,4 +162,6 @@ pub use program::{STANDARD_RUN, is_standard, standard as standard_run};
 pub use run::{
     Answer, DecisionSite, Next, Run, RunRecord, ScoreError, Scored, SiteValue, TracedSite,
 };
-pub use score::{CrossValidation, Score, Scores, SiteScore, cross_validate, score};
+pub use score::{
+    CrossValidation, Score, Scores, SiteScore, cross_validate, lower_bound, promote, score,
+};

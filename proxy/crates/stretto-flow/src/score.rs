@@ -1,6 +1,7 @@
 //! What a flow would have done in recorded sessions, held against what the agent did.
 
 mod cross;
+mod promote;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use serde_json::{Map, Value};
 use stretto_trace::{Event, ToolCall};
 
 pub use self::cross::{CrossValidation, Scores, cross_validate};
+pub use self::promote::{lower_bound, promote};
 use crate::decide::{Settings, Verdict};
 use crate::flow::Flow;
 use crate::learn::{Session, holds};
@@ -188,7 +190,7 @@ struct Scoring<'a> {
     score: Score,
 }
 
-impl<'a> Scoring<'a> {
+impl Scoring<'_> {
     fn play(&mut self) {
         let events = &self.recorded.session.episode.events;
         let mut entries = HashMap::new();

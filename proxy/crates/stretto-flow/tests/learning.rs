@@ -3,32 +3,11 @@
 mod support;
 
 use serde_json::Value;
-use stretto_flow::{FlowFile, LearnError, LearnOptions, Session, Surroundings, learn};
-use stretto_trace::mcp::{episode_with_answered, manifest_of, read_logs};
-use support::data;
-
-fn sessions(directory: &str) -> (Vec<Session>, Surroundings) {
-    let logs = read_logs(&data(directory)).unwrap();
-    let sessions = logs
-        .iter()
-        .map(|log| {
-            let (mut episode, answered_before) = episode_with_answered(log);
-            episode.reward = 1.0;
-            Session {
-                episode,
-                answered_before,
-            }
-        })
-        .collect();
-    let contracts = stretto_trace::mcp::Tools::of_all(&logs).contracts().clone();
-    (
-        sessions,
-        Surroundings {
-            manifest: manifest_of(&logs, "shop"),
-            contracts,
-        },
-    )
-}
+use stretto_flow::file::Bar;
+use stretto_flow::{
+    Decider, Flow, FlowFile, LearnError, LearnOptions, Session, Settings, learn, promote,
+};
+use support::{data, flow, sessions};
 
 fn learned(directory: &str, options: &LearnOptions) -> Result<FlowFile, LearnError> {
     let (sessions, surroundings) = sessions(directory);
@@ -58,4 +37,29 @@ fn the_published_flows_are_learned_again() {
         assert_eq!(lasting(&learned.to_text()), lasting(&expected), "{file}");
         FlowFile::parse(&learned.to_text()).unwrap();
     }
+}
+
+#[test]
+fn the_published_sites_are_promoted_again() {
+    let shop = flow("shop.flow.json");
+    let (recorded, _) = sessions("sessions/shadow/shop");
+    let recorded: Vec<&Session> = recorded.iter().collect();
+    let settings = Settings::new(Decider::Reach, "");
+    let (promoted, score) = promote(
+        &shop,
+        &recorded,
+        &settings,
+        8,
+        Bar::default(),
+        &mut |_, _| {},
+    );
+    let expected = flow("shop.promoted.flow.json");
+    assert_eq!(Some(&promoted), expected.file().promoted.as_ref());
+    assert_eq!((score.lookups(), score.used(), score.detours()), (9, 9, 0));
+    let mut file = shop.file().clone();
+    file.promoted = Some(promoted);
+    file.set_format();
+    let published = std::fs::read_to_string(data("flows/shop.promoted.flow.json")).unwrap();
+    assert_eq!(lasting(&file.to_text()), lasting(&published));
+    drop(Flow::new(file));
 }

@@ -1,13 +1,22 @@
 //! Sessions played again: a log's lines in their order, with a flow behind the calls.
 
-#![expect(dead_code, reason = "each test program uses some of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::allow_attributes,
+    reason = "each test program uses some of it"
+)]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use stretto_flow::{Answer, Decision, Flow, Live, Next, Run, Settings, Taken};
-use stretto_trace::mcp::{EpisodeBuilder, Log, Who, read_log};
+use stretto_flow::{
+    Answer, Decision, Flow, Live, Next, Run, Session, Settings, Surroundings, Taken,
+};
+use stretto_trace::mcp::{
+    EpisodeBuilder, Log, Who, episode_with_answered, manifest_of, read_log, read_logs,
+};
 
 pub fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -21,6 +30,30 @@ pub fn flow(name: &str) -> Arc<Flow> {
 
 pub fn log(name: &str) -> Log {
     read_log(&data(name)).unwrap()
+}
+
+/// The sessions of a directory, all of them successful, and their tools.
+pub fn sessions(directory: &str) -> (Vec<Session>, Surroundings) {
+    let logs = read_logs(&data(directory)).unwrap();
+    let sessions = logs
+        .iter()
+        .map(|log| {
+            let (mut episode, answered_before) = episode_with_answered(log);
+            episode.reward = 1.0;
+            Session {
+                episode,
+                answered_before,
+            }
+        })
+        .collect();
+    let contracts = stretto_trace::mcp::Tools::of_all(&logs).contracts().clone();
+    (
+        sessions,
+        Surroundings {
+            manifest: manifest_of(&logs, "shop"),
+            contracts,
+        },
+    )
 }
 
 /// The lines of a flow log, without how long decisions took.
