@@ -141,6 +141,7 @@ mod log;
 mod memory;
 mod plan;
 mod program;
+mod review;
 mod run;
 mod score;
 mod step;
@@ -159,6 +160,7 @@ pub use live::{Live, OWN_ID};
 pub use log::Taken;
 pub use memory::{Pick, PickKind, Unbound};
 pub use program::{STANDARD_RUN, is_standard, standard as standard_run};
+pub use review::{Change, Diff, Topic, diff, show};
 pub use run::{
     Answer, DecisionSite, Next, Run, RunRecord, ScoreError, Scored, SiteValue, TracedSite,
 };

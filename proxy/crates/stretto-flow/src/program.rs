@@ -79,7 +79,7 @@ pub(crate) struct Statistics {
     numbers: HashMap<String, usize>,
     /// How many numbers, from 1 on, are of lookups.
     reads: usize,
-    followed: Followed,
+    pub(crate) followed: Followed,
 }
 
 /// What a decision of a program is about.
