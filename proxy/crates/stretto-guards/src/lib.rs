@@ -47,6 +47,7 @@ mod airline;
 pub mod cases;
 mod checked;
 mod clock;
+pub mod confirm;
 mod exchange;
 mod facts;
 mod json;
