@@ -332,3 +332,6 @@ struct Seen {
     named_other: bool,
     described: bool,
 }
+
+#[cfg(test)]
+mod tests;

@@ -107,7 +107,9 @@ fn shop_with(change: impl FnOnce(&mut FlowFile)) -> Arc<Flow> {
 
 #[test]
 fn a_site_that_was_kept_from_acting_needs_review_when_it_acts() {
-    let held = shop_with(|file| drop(file.thresholds.insert("get_user_details".to_owned(), 1.5)));
+    let held = shop_with(|file| {
+        file.thresholds.insert("get_user_details".to_owned(), 1.5);
+    });
     let free = flow("shop.flow.json");
     let to_review: Vec<_> = diff(&held, &free, 0.05, 0.3)
         .to_review()
