@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
-use crate::{guards, show};
+use crate::{flows, guards, learn, show};
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
 #[derive(Debug, Parser)]
@@ -32,6 +32,12 @@ pub enum Command {
     Show(show::Args),
     /// Check recorded calls against the policy guards
     Guards(guards::Args),
+    /// Learn a flow from recorded sessions
+    Learn(learn::Args),
+    /// Show what a flow holds
+    FlowShow(flows::ShowArgs),
+    /// Show what changed from one flow to another
+    FlowDiff(flows::DiffArgs),
 }
 
 impl Command {
@@ -44,6 +50,9 @@ impl Command {
         match self {
             Self::Show(args) => show::run(args, screen),
             Self::Guards(args) => guards::run(args, screen),
+            Self::Learn(args) => learn::run(args, screen),
+            Self::FlowShow(args) => flows::run_show(args, screen),
+            Self::FlowDiff(args) => flows::run_diff(args, screen),
         }
     }
 }

@@ -4,11 +4,15 @@
 //! reads, and `run(&Args, &mut Screen) -> anyhow::Result<ExitCode>`; a new one is that module
 //! and a line in each of [`cli::Command`] and [`cli::Command::run`].
 
+mod bar;
 pub mod cli;
 pub mod files;
+pub mod flows;
 pub mod guards;
+pub mod learn;
 pub mod outcomes;
 pub mod screen;
+pub mod sessions;
 pub mod show;
 
 use std::ffi::OsString;

@@ -1,0 +1,230 @@
+//! `stretto learn`: a flow from recorded sessions.
+
+mod report;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::Context as _;
+use stretto_flow::{CrossValidation, Decider, LearnOptions, Session, Stage, cross_validate, learn};
+use stretto_trace::ToolManifest;
+
+use crate::bar;
+use crate::files::write_whole;
+use crate::outcomes::Outcomes;
+use crate::screen::{Screen, Voice};
+use crate::sessions::{Recorded, read_rewards};
+
+/// The most lookups of a run, as a served flow has it.
+const PER_CALL: usize = 8;
+
+/// Arguments of `stretto learn`.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// Learn from the session logs in this folder
+    #[arg(long, value_name = "DIR")]
+    sessions: PathBuf,
+    /// The flow's domain; by default the one that the logs name
+    #[arg(long, value_name = "NAME")]
+    domain: Option<String>,
+    /// Learn habit, reach and bindings, and no arbiter
+    #[arg(long)]
+    habit_only: bool,
+    /// Write the flow to this file
+    #[arg(long, value_name = "FILE", required_unless_present = "cross_validate")]
+    out: Option<PathBuf>,
+    /// Rewards: a JSON object of numbers by session; sessions without one count as successful
+    #[arg(long, value_name = "FILE")]
+    rewards: Option<PathBuf>,
+    /// How the sessions ended: a table with a column `session` and any of `task`, `trial` and
+    /// `reward`; sessions without a reward count as successful
+    #[arg(long, value_name = "FILE")]
+    outcomes: Option<PathBuf>,
+    /// The tools, in place of those that the logs list: a JSON object with `domain`, `tools`
+    /// (read, write or generic, by name) and, if you like, `docs`
+    #[arg(long, value_name = "FILE")]
+    manifest: Option<PathBuf>,
+    /// Look for fields of results that tell situations apart
+    #[arg(long)]
+    features: bool,
+    /// Bind arguments that were always passed with one value
+    #[arg(long)]
+    constants: bool,
+    /// Add a surprise gate that this share of the sessions stays below
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    surprise: Option<f64>,
+    /// Score flows that are learned without one of K folds of tasks on the tasks left out
+    #[arg(
+        long,
+        value_name = "K",
+        num_args = 0..=1,
+        default_missing_value = "5",
+        value_parser = clap::value_parser!(u64).range(2..=1000)
+    )]
+    cross_validate: Option<u64>,
+    /// Thresholds to score at
+    #[arg(
+        long = "threshold",
+        value_name = "P",
+        value_delimiter = ',',
+        default_values_t = [0.3, 0.5, 0.7],
+        requires = "cross_validate"
+    )]
+    thresholds: Vec<f64>,
+    /// Whose probabilities decide when scoring: habit or reach
+    #[arg(long, value_name = "DECIDER", value_parser = decider, requires = "cross_validate")]
+    decider: Option<Decider>,
+    /// Also write the scores to this file as JSON
+    #[arg(long, value_name = "FILE", requires = "cross_validate")]
+    json: Option<PathBuf>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text
+        .parse()
+        .ok()
+        .filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
+}
+
+fn decider(name: &str) -> Result<Decider, String> {
+    match name.parse()? {
+        Decider::Arbiter => {
+            Err("a flow is scored here without an arbiter; habit or reach".to_owned())
+        }
+        decider => Ok(decider),
+    }
+}
+
+/// Learns a flow, or scores such flows, or both.
+///
+/// # Errors
+///
+/// A file that cannot be read or written, or holds something else than it should; nothing to
+/// learn from.
+pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.habit_only,
+        "an arbiter cannot be fitted here; pass --habit-only, and the flow is served with reach"
+    );
+    let mut voice = Voice::stderr();
+    let recorded = recorded(args, &mut voice)?;
+    let sessions: Vec<&Session> = recorded.sessions.iter().collect();
+    let options = LearnOptions {
+        features: args.features,
+        constants: args.constants,
+        surprise: args.surprise,
+        now_unix_ms: now_unix_ms(),
+        ..LearnOptions::default()
+    };
+    let bar = bar::new();
+    let mut progress = |stage: Stage, done: usize, all: usize| {
+        bar::show(&bar, stage.phrase(), done, all);
+    };
+    if let Some(folds) = args.cross_validate {
+        let how = CrossValidation {
+            folds,
+            decider: args.decider,
+            thresholds: args.thresholds.clone(),
+            per_call: PER_CALL,
+        };
+        let scores = cross_validate(
+            &sessions,
+            &recorded.surroundings,
+            &options,
+            &how,
+            &mut progress,
+        )?;
+        bar.finish_and_clear();
+        let report = report::Report::new(&how, &sessions, &scores);
+        if let Some(file) = &args.json {
+            let mut json = serde_json::to_vec(&report)?;
+            json.push(b'\n');
+            write(file, &json)?;
+        }
+        screen.write_all(report.markdown().as_bytes())?;
+    }
+    if let Some(file) = &args.out {
+        let flow = learn(&sessions, &recorded.surroundings, &options, &mut progress)?;
+        bar.finish_and_clear();
+        write(file, flow.to_text().as_bytes())?;
+        voice.say(&format!(
+            "learned from the {} successful ones of {} sessions, with {} tools of which {} only \
+             read; wrote {}",
+            flow.provenance.habit_episodes,
+            sessions.len(),
+            flow.manifest.tools.len(),
+            flow.sites.reads.len(),
+            file.display()
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The sessions, with everything that the command line says about them.
+fn recorded(args: &Args, voice: &mut Voice) -> anyhow::Result<Recorded> {
+    // Short files first: a mistake in them is told before the sessions are read.
+    let outcomes = args.outcomes.as_deref().map(Outcomes::read).transpose()?;
+    let rewards = args.rewards.as_deref().map(read_rewards).transpose()?;
+    let manifest = args.manifest.as_deref().map(read_manifest).transpose()?;
+    let bar = bar::new();
+    let mut recorded = Recorded::read(&args.sessions, &bar)?;
+    bar.finish_and_clear();
+    let mut strangers = |file: &Option<PathBuf>, count: usize| {
+        if let Some(file) = file.as_ref().filter(|_| count > 0) {
+            let (file, folder) = (file.display(), args.sessions.display());
+            voice.say(&format!(
+                "{count} of the sessions that {file} names are not in {folder}"
+            ));
+        }
+    };
+    if let Some(outcomes) = &outcomes {
+        strangers(&args.outcomes, recorded.apply(outcomes));
+    }
+    if let Some(rewards) = &rewards {
+        strangers(&args.rewards, recorded.reward(rewards));
+    }
+    let named = manifest.as_ref().map(|manifest| manifest.domain.clone());
+    if let Some(manifest) = manifest {
+        recorded.surroundings.manifest = manifest;
+    }
+    recorded.surroundings.manifest.domain = match (&args.domain, named) {
+        (Some(domain), _) => domain.clone(),
+        (None, Some(domain)) => domain,
+        (None, None) => only_domain(&recorded)?,
+    };
+    Ok(recorded)
+}
+
+fn only_domain(recorded: &Recorded) -> anyhow::Result<String> {
+    let mut domains = recorded.domains.iter();
+    match (domains.next(), domains.next()) {
+        (Some(domain), None) => Ok(domain.clone()),
+        (None, _) => anyhow::bail!("no session names a domain; name the flow's with --domain"),
+        (Some(one), Some(other)) => anyhow::bail!(
+            "the sessions are of several domains, such as {one} and {other}; name the flow's \
+             with --domain"
+        ),
+    }
+}
+
+fn read_manifest(path: &Path) -> anyhow::Result<ToolManifest> {
+    let text =
+        std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} is no manifest of tools", path.display()))
+}
+
+fn write(file: &Path, content: &[u8]) -> anyhow::Result<()> {
+    write_whole(file, content).with_context(|| format!("writing {}", file.display()))
+}
+
+fn now_unix_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
