@@ -1,10 +1,10 @@
 //! The command line.
 
-use std::{env, ffi::OsString, path::PathBuf};
+use std::{env, ffi::OsString, mem, path::PathBuf};
 
-use clap::{CommandFactory, Parser, error::ErrorKind};
+use clap::{CommandFactory, Parser, ValueEnum, error::ErrorKind};
 
-/// Sits between an MCP host and an MCP server, passes every line on byte for byte, and records it.
+/// Sits between an MCP host and an MCP server, passes every line on byte for byte, records it, and acts on it when asked.
 ///
 /// The host starts the proxy in place of the server; the server's own command comes after `--`.
 #[derive(Debug, Parser)]
@@ -36,9 +36,107 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "DIR", default_value = "~/.stretto/oracle-cache")]
     pub(crate) oracle_cache: PathBuf,
 
+    /// Run this flow's lookups behind the agent's calls
+    #[arg(long, value_name = "FILE", help_heading = "Flows")]
+    pub(crate) flow: Option<PathBuf>,
+
+    /// The probability that a lookup must reach, with its arguments
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.3,
+        help_heading = "Flows",
+        allow_negative_numbers = true
+    )]
+    pub(crate) flow_threshold: f64,
+
+    /// Where the probabilities come from; by default reach, or habit for a flow without counts for reach
+    #[arg(long, value_name = "DECIDER", help_heading = "Flows")]
+    pub(crate) flow_decider: Option<FlowDecider>,
+
+    /// Lookups behind one result, at most
+    #[arg(long, value_name = "N", default_value_t = 8, help_heading = "Flows")]
+    pub(crate) flow_per_call: u32,
+
+    /// Lookups in the session, at most
+    #[arg(long, value_name = "N", default_value_t = 40, help_heading = "Flows")]
+    pub(crate) flow_per_session: u64,
+
+    /// Where each decision is logged; by default <session>.flow.jsonl beside the session log
+    #[arg(long, value_name = "FILE", help_heading = "Flows")]
+    pub(crate) flow_log: Option<PathBuf>,
+
+    /// The only tools that the flow may call on its own; by default all that it reads
+    #[arg(
+        long,
+        value_name = "TOOLS",
+        value_delimiter = ',',
+        requires = "flow",
+        help_heading = "Flows"
+    )]
+    pub(crate) flow_tools: Option<Vec<String>>,
+
+    /// Decide and log, but look nothing up
+    #[arg(long, requires = "flow", help_heading = "Flows")]
+    pub(crate) flow_shadow: bool,
+
+    /// Take another lookup than the rule's with this probability, and log each decision's policy
+    #[arg(
+        long,
+        value_name = "EPSILON",
+        requires = "flow",
+        help_heading = "Flows",
+        allow_negative_numbers = true
+    )]
+    pub(crate) flow_explore: Option<f64>,
+
+    /// Seeds the draws of --flow-explore
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        requires = "flow_explore",
+        help_heading = "Flows"
+    )]
+    pub(crate) flow_explore_seed: u64,
+
+    /// The task, which picks the flow's fold; by default the session
+    #[arg(long, value_name = "ID", help_heading = "Flows")]
+    pub(crate) task_id: Option<String>,
+
+    /// Check the agent's calls against the policy of --domain (retail or airline) before the server sees them
+    #[arg(long, help_heading = "Writes")]
+    pub(crate) guards: bool,
+
+    /// Append a line for each checked call to FILE: what each rule said, and why
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "guards",
+        help_heading = "Writes"
+    )]
+    pub(crate) explain: Option<PathBuf>,
+
+    /// Add the tool `stretto_commit`, which makes several calls in order and stops at the first that fails
+    #[arg(long, help_heading = "Writes")]
+    pub(crate) commit: bool,
+
+    /// Read the conversation from FILE, to which the host appends {"role": "user"|"assistant", "content": TEXT} lines
+    #[arg(long, value_name = "FILE", help_heading = "Writes")]
+    pub(crate) context: Option<PathBuf>,
+
     /// The server to start, with its arguments
     #[arg(last = true, value_name = "SERVER_COMMAND")]
     pub(crate) server_command: Vec<OsString>,
+}
+
+/// Where a flow's probabilities come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FlowDecider {
+    /// How often the agent made the lookup next, in training.
+    Habit,
+    /// How often it made it before its next write.
+    Reach,
 }
 
 const AFTER_HELP: &str = "\
@@ -70,8 +168,15 @@ impl Cli {
             return Err(Self::command().error(ErrorKind::MissingRequiredArgument, message));
         }
         let home = home();
-        for path in cli.record.iter_mut().chain([&mut cli.oracle_cache]) {
-            *path = expand(std::mem::take(path), home.as_ref());
+        let given = [
+            &mut cli.record,
+            &mut cli.flow,
+            &mut cli.flow_log,
+            &mut cli.explain,
+            &mut cli.context,
+        ];
+        for path in given.into_iter().flatten().chain([&mut cli.oracle_cache]) {
+            *path = expand(mem::take(path), home.as_ref());
         }
         Ok(cli)
     }

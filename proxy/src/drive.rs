@@ -1,21 +1,26 @@
 //! The loop: what happens becomes events, what the session says becomes deeds.
 
-use std::{io, mem, time::Duration};
+use std::{collections::VecDeque, io, mem, time::Duration};
 
 use stretto_trace::mcp::Who;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::{
     clock::{Clock, Millis},
+    conversation::Conversation,
     host::{Host, HostTurn},
     line::Line,
     owed::Owed,
     patience::{Due, Patience},
     record::SessionLog,
     session::{Act, Event, Session, Side},
+    sidelogs::SideLogs,
     signals::{Signals, Stop},
     upstream::{Ending, Pressure, ServerTurn, Upstream},
 };
+
+/// How often a session that waits for something of its own is looked at.
+const TICK: Duration = Duration::from_millis(250);
 
 /// How often a session on its way to its end is looked at.
 const LOOK: Duration = Duration::from_millis(50);
@@ -36,15 +41,27 @@ pub(crate) struct Drive<'a> {
     server: Upstream,
     session: Session,
     log: Option<&'a SessionLog>,
+    beside: Beside,
     clock: Clock,
     owed: Owed,
     patience: Patience,
     stop: Option<(Stop, Millis)>,
     /// How the server's process ended, once it has.
     ending: Option<Ending>,
-    /// What was done in this step and has still to be counted: the side a line went to, and the line.
-    passed: Vec<(Side, Line)>,
+    /// What the host said, and what was sent to it, in this step; it has still to be counted.
+    uncounted: Vec<(Side, Line)>,
     acts: Vec<Act>,
+    /// Lines that were kept back, and are not any more.
+    admitted: Vec<Line>,
+}
+
+/// What a session has beside its log.
+#[derive(Debug, Default)]
+pub(crate) struct Beside {
+    /// What is said between the user and the agent.
+    pub(crate) conversation: Option<Conversation>,
+    /// The flow's log, and the others.
+    pub(crate) logs: SideLogs,
 }
 
 /// What woke the loop.
@@ -54,6 +71,7 @@ enum Woken {
     Server(ServerTurn),
     Stop(Stop),
     Time,
+    Tick,
 }
 
 impl<'a> Drive<'a> {
@@ -63,6 +81,7 @@ impl<'a> Drive<'a> {
         server: Upstream,
         session: Session,
         log: Option<&'a SessionLog>,
+        beside: Beside,
         clock: Clock,
     ) -> Self {
         Self {
@@ -70,13 +89,15 @@ impl<'a> Drive<'a> {
             server,
             session,
             log,
+            beside,
             clock,
             owed: Owed::default(),
             patience: Patience::default(),
             stop: None,
             ending: None,
-            passed: Vec::new(),
+            uncounted: Vec::new(),
             acts: Vec::new(),
+            admitted: Vec::new(),
         }
     }
 
@@ -93,6 +114,7 @@ impl<'a> Drive<'a> {
                 Woken::Server(turn) => self.server_turn(turn),
                 Woken::Stop(stop) => self.stop(stop),
                 Woken::Time => {}
+                Woken::Tick => self.handle(Event::Tick),
             }
             self.flush();
             self.count();
@@ -111,7 +133,8 @@ impl<'a> Drive<'a> {
             turn = self.host.turn(host_may_speak) => Woken::Host(turn),
             turn = self.server.turn(server_may_speak), if self.ending.is_none() => Woken::Server(turn),
             stop = signals.next(), if self.stop.is_none() => Woken::Stop(stop),
-            () = look(), if self.patience.is_ending() => Woken::Time,
+            () = pass(LOOK), if self.patience.is_ending() => Woken::Time,
+            () = pass(TICK), if self.session.is_waiting() => Woken::Tick,
         }
     }
 
@@ -124,7 +147,7 @@ impl<'a> Drive<'a> {
                 warn!("reading from the client: {error}; taken as its end");
                 self.host_ended();
             }
-            HostTurn::Left(error) => host_left(&error),
+            HostTurn::Left(error) => self.left(Side::Host, &error),
         }
     }
 
@@ -137,7 +160,7 @@ impl<'a> Drive<'a> {
                 warn!("reading from the server: {error}; taken as its end");
                 self.server_ended();
             }
-            ServerTurn::Left(error) => server_left(&error),
+            ServerTurn::Left(error) => self.left(Side::Server, &error),
             ServerTurn::Gone(ending) => self.ending = Some(ending),
         }
     }
@@ -159,35 +182,87 @@ impl<'a> Drive<'a> {
 
     /// A line's way: it is recorded before anything is done with it.
     fn take(&mut self, at: Millis, from: Side, line: Line) {
-        if let Some(log) = self.log {
-            log.record(at, who(from), &line);
+        if from == Side::Host {
+            if self.session.keeps_back(&line) {
+                return;
+            }
+            if self.session.wants_conversation(&line) {
+                for event in self.listen() {
+                    self.handle(event);
+                }
+            }
+            self.uncounted.push((Side::Host, line.clone()));
         }
+        self.record(at, who(from), &line);
         self.handle(Event::Line(from, line));
     }
 
+    /// Records what is new in the conversation, and returns it.
+    fn listen(&mut self) -> Vec<Event> {
+        let Some(conversation) = &mut self.beside.conversation else {
+            return Vec::new();
+        };
+        let lines = conversation.new_lines();
+        let at = self.clock.now();
+        for line in &lines {
+            self.record(at, Who::Context, line);
+        }
+        lines.into_iter().map(Event::Said).collect()
+    }
+
+    fn record(&self, at: Millis, from: Who, line: &Line) {
+        if let Some(log) = self.log {
+            log.record(at, from, line);
+        }
+    }
+
+    /// Has the session take an event, and does what it says, which may lead to more events.
     fn handle(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
         let mut acts = mem::take(&mut self.acts);
-        self.session.handle(event, &mut acts);
-        for act in acts.drain(..) {
-            match act {
-                Act::Forward(Side::Host, line) => {
-                    self.host.push(&line);
-                    self.passed.push((Side::Host, line));
+        while let Some(event) = events.pop_front() {
+            self.session.handle(self.clock.now(), event, &mut acts);
+            for act in acts.drain(..) {
+                match act {
+                    Act::Forward(to, line) => self.push(to, line),
+                    Act::Send(to, line) => {
+                        self.record(self.clock.now(), Who::Proxy, &line);
+                        self.push(to, line);
+                    }
+                    Act::Listen => {
+                        events.extend(self.listen());
+                        events.push_back(Event::Listened);
+                    }
+                    Act::Admit(line) => self.admitted.push(line),
+                    Act::Note(log, line) => self.beside.logs.append(log, &line),
+                    Act::Say(what) => info!("{what}"),
+                    Act::Close(Side::Server) => self.server.close(),
+                    Act::Close(Side::Host) => {}
                 }
-                Act::Forward(Side::Server, line) => {
-                    self.server.push(&line);
-                    self.passed.push((Side::Server, line));
-                }
-                Act::Close(Side::Server) => self.server.close(),
-                Act::Close(Side::Host) => {}
             }
         }
         self.acts = acts;
+        while let Some(line) = self.admitted.pop() {
+            self.take(self.clock.now(), Side::Host, line);
+        }
+    }
+
+    fn push(&mut self, to: Side, line: Line) {
+        match to {
+            Side::Server => self.server.push(&line),
+            Side::Host => {
+                self.host.push(&line);
+                self.uncounted.push((Side::Server, line));
+            }
+        }
     }
 
     fn host_ended(&mut self) {
         self.take_from_host();
         self.patience.input_ended(self.clock.now());
+        for event in self.listen() {
+            self.handle(event);
+        }
         self.handle(Event::Closed(Side::Host));
     }
 
@@ -195,6 +270,17 @@ impl<'a> Drive<'a> {
         self.take_from_server();
         self.patience.output_ended(self.clock.now());
         self.handle(Event::Closed(Side::Server));
+    }
+
+    fn left(&mut self, side: Side, error: &io::Error) {
+        let (it, other) = match side {
+            Side::Host => ("client", "server"),
+            Side::Server => ("server", "client"),
+        };
+        warn!(
+            "forwarding to the {it}: {error}; what the {other} still says is recorded, if a log is kept"
+        );
+        self.handle(Event::Left(side));
     }
 
     fn stop(&mut self, stop: Stop) {
@@ -207,10 +293,10 @@ impl<'a> Drive<'a> {
     /// Sends on its way what was taken in this step, and lets the log's writer know.
     fn flush(&mut self) {
         if let Err(error) = self.server.flush_now() {
-            server_left(&error);
+            self.left(Side::Server, &error);
         }
         if let Err(error) = self.host.flush_now() {
-            host_left(&error);
+            self.left(Side::Host, &error);
         }
         if let Some(log) = self.log {
             log.nudge();
@@ -219,14 +305,14 @@ impl<'a> Drive<'a> {
 
     /// Counts what is owed, now that no line waits for it.
     fn count(&mut self) {
-        if self.passed.is_empty() {
+        if self.uncounted.is_empty() {
             return;
         }
         let now = self.clock.now();
-        for (to, line) in self.passed.drain(..) {
-            match to {
-                Side::Server => self.owed.asked(now, line.content()),
-                Side::Host => self.owed.answered(line.content()),
+        for (from, line) in self.uncounted.drain(..) {
+            match from {
+                Side::Host => self.owed.asked(now, line.content()),
+                Side::Server => self.owed.answered(line.content()),
             }
         }
     }
@@ -267,21 +353,9 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// Made only when it is polled: a timer for each line would cost as much as reading the line.
-async fn look() {
-    tokio::time::sleep(LOOK).await;
-}
-
-fn host_left(error: &io::Error) {
-    warn!(
-        "forwarding to the client: {error}; what the server still says is recorded, if a log is kept"
-    );
-}
-
-fn server_left(error: &io::Error) {
-    warn!(
-        "forwarding to the server: {error}; what the host still says is recorded, if a log is kept"
-    );
+/// Lets time pass. The timer is made when it is polled: one for each line would cost as much as reading the line.
+async fn pass(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 fn who(side: Side) -> Who {

@@ -16,6 +16,7 @@
 
 mod cli;
 mod clock;
+mod conversation;
 mod drive;
 mod host;
 mod line;
@@ -27,6 +28,8 @@ mod record;
 mod retain;
 mod secrets;
 mod session;
+mod settings;
+mod sidelogs;
 mod signals;
 mod skim;
 mod upstream;
@@ -50,7 +53,7 @@ use crate::{
     host::Host,
     record::{LogError, SessionLog},
     retain::Pruned,
-    session::Session,
+    settings::{Settings, SettingsError},
     signals::Signals,
     upstream::{Child, Ending, Upstream},
 };
@@ -85,6 +88,8 @@ pub fn main() -> ExitCode {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
     Log(#[from] LogError),
     #[error("starting {program}")]
     Start { program: String, source: io::Error },
@@ -97,9 +102,11 @@ enum Failure {
 /// The start-up story, and the session.
 fn run(cli: &Cli) -> Result<Outcome, Failure> {
     let pruned = prune(cli);
+    let settings = Settings::of(cli)?;
     let clock = Clock::start();
+    let mut header = header(cli);
     let mut log = match &cli.record {
-        Some(directory) => Some(SessionLog::create(directory, &mut header(cli))?),
+        Some(directory) => Some(SessionLog::create(directory, &mut header)?),
         None => None,
     };
     signals::survive_file_size_limits().map_err(Failure::Signals)?;
@@ -115,11 +122,13 @@ fn run(cli: &Cli) -> Result<Outcome, Failure> {
             info!("recording to {}", log.path().display());
         }
         pruned.iter().for_each(Pruned::say);
+        let (session, beside) = settings.begin(&header, log.as_ref().map(SessionLog::path));
         let drive = Drive::new(
             Host::on_stdio(),
             server,
-            Session::default(),
+            session,
             log.as_ref(),
+            beside,
             clock,
         );
         let outcome = drive.run(&mut signals).await;

@@ -90,7 +90,7 @@ async fn arrival(signal: &mut Option<unix::Signal>) {
     {
         return;
     }
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// One bit a signal, the lowest for signal 1; none where the system does not tell.

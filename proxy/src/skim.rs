@@ -3,6 +3,8 @@
 //! It runs over every line, so it goes at the speed of a search for quotes. What it takes
 //! for a value need not be one; whoever needs that reads it properly.
 
+use std::ops::Range;
+
 use memchr::memchr2;
 
 /// A place in a text that is JSON, as far as anybody knows.
@@ -143,6 +145,20 @@ impl<'s, 'a> Members<'s, 'a> {
         }
         Some((name, self.skim.value()?))
     }
+}
+
+/// Where the value of an object's member `name` stands in its text; the last one, if it is repeated.
+pub(crate) fn member(object: &[u8], name: &str) -> Option<Range<usize>> {
+    let mut skim = Skim::new(object);
+    let mut members = Members::of(&mut skim)?;
+    let mut found = None;
+    while let Some((this, value)) = members.next().ok()? {
+        if serde_json::from_slice::<String>(this).is_ok_and(|this| this == name) {
+            let end = members.skim.at;
+            found = Some(end - value.len()..end);
+        }
+    }
+    found
 }
 
 /// A text that is not JSON.
