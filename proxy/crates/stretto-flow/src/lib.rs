@@ -125,10 +125,16 @@
 //! [`Live::decide`] returns the decision while it is still [`Open`], with what a question
 //! needs, and [`Open::decide`] settles it once there are probabilities, by the same rule.
 //!
+//! [`Flow::question`] makes the request to ask, and [`Flow::settle`] turns what came of it into
+//! the decision. Nothing here asks anyone: the request may be on its way while the session goes
+//! on. An [`ArbiterFile`] is an arbiter by itself, which any flow can be
+//! [given](FlowFile::set_arbiter).
+//!
 //! [`EpisodeBuilder`]: stretto_trace::mcp::EpisodeBuilder
 //! [`Effect::Returned`]: stretto_trace::mcp::Effect::Returned
 
 mod appended;
+mod arbiter;
 mod decide;
 mod explore;
 pub mod file;
@@ -141,6 +147,7 @@ mod log;
 mod memory;
 mod plan;
 mod program;
+mod questions;
 mod review;
 mod run;
 mod score;
@@ -148,6 +155,7 @@ mod step;
 mod value;
 
 pub use appended::{HEADING, LookedUp, appended_text, lookup_result};
+pub use arbiter::{ArbiterError, ArbiterFile, ArbiterLoadError, NoArbiter};
 pub use decide::{
     Choice, Decider, DeciderError, Decision, Heard, Open, Opening, Policy, Settings, Verdict,
 };
