@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::era::Era;
+use crate::replay::{Pace, ReplaySettings};
 use crate::script::manners::Secret;
 
 /// What `--help` prints.
@@ -24,6 +25,13 @@ A tiny MCP server for trying and testing the proxy, over stdio or Streamable HTT
 
   --script FILE            in place of a world: a server described by data, or faults around another
   --transcript FILE        append what the server receives, and the faults it plays, as JSON lines
+  --replay LOG...          answer as the servers of recorded sessions did; requests are told apart by
+                           method and params, and equal ones are answered in their recorded order
+  --strict                 with --replay: requests come in the recorded order, and all of them, else 1
+  --loop                   with --replay: begin anew when the recorded requests are used up
+  --pace none|recorded|F   with --replay: take no time, the recorded time, or F times that (default: none)
+  --over -- COMMAND...     pass everything on to the server that COMMAND starts; a script adds faults
+
   --era legacy|modern|dual which hosts it serves: those that begin with initialize, those that say who
                            they are on each request, or both (default: legacy)
 
@@ -61,6 +69,10 @@ pub(crate) struct Settings {
     pub(crate) script: Option<PathBuf>,
     /// Where to write what is received.
     pub(crate) transcript: Option<PathBuf>,
+    /// The recorded sessions to replay.
+    pub(crate) replay: Option<ReplaySettings>,
+    /// The command that starts the server to pass everything on to.
+    pub(crate) over: Option<Vec<OsString>>,
     /// Which hosts to serve.
     pub(crate) era: Era,
     /// Where to listen, in place of stdio.
@@ -143,10 +155,16 @@ pub(crate) enum Wrong {
 
 /// Reads the words after the program's name.
 pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, Wrong> {
+    let mut words: Vec<OsString> = words.into_iter().collect();
+    // What comes after `--` is another program's, and need not be text.
+    let command = words.iter().position(|word| word == "--").map(|at| {
+        let command = words.split_off(at);
+        command.into_iter().skip(1).collect::<Vec<_>>()
+    });
     let mut words = Words::of(words)?;
     if let Some(alone) = words.first().and_then(alone) {
         let name = words.next().unwrap_or_default();
-        return if words.is_empty() {
+        return if words.is_empty() && command.is_none() {
             Ok(alone)
         } else {
             Err(Wrong::Alone(name))
@@ -156,6 +174,8 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, 
     let mut settings = Settings::default();
     let mut world = None;
     let mut era = None;
+    let mut logs = None;
+    let (mut strict, mut loops, mut pace, mut over) = (None, None, None, None);
     let mut address = None;
     let mut require_auth = None;
     let mut close = None;
@@ -190,6 +210,19 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, 
                 &mut settings.transcript,
                 words.value("--transcript")?.into(),
             )?,
+            "--replay" => once("--replay", &mut logs, words.values("--replay")?)?,
+            "--strict" => once("--strict", &mut strict, ())?,
+            "--loop" => once("--loop", &mut loops, ())?,
+            "--pace" => {
+                let value = words.value("--pace")?;
+                let given = Pace::of(&value).ok_or(Wrong::Value {
+                    option: "--pace",
+                    takes: "none, recorded or a factor",
+                    value,
+                })?;
+                once("--pace", &mut pace, given)?;
+            }
+            "--over" => once("--over", &mut over, ())?,
             "--era" => {
                 let value = words.value("--era")?;
                 let name = Era::of(&value).ok_or(Wrong::Value {
@@ -211,14 +244,59 @@ pub(crate) fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Asked, 
         }
     }
 
-    if settings.script.is_some()
-        && (world.is_some() || !settings.hide.is_empty() || !settings.hint.is_empty())
-    {
+    let has_world = world.is_some() || !settings.hide.is_empty() || !settings.hint.is_empty();
+    for (one, is_given) in [
+        ("--script", settings.script.is_some()),
+        ("--replay", logs.is_some()),
+        ("--over", over.is_some()),
+    ] {
+        if is_given && has_world {
+            return Err(Wrong::Together {
+                one,
+                other: "--world, --hide and --hint",
+            });
+        }
+    }
+    if logs.is_some() && over.is_some() {
         return Err(Wrong::Together {
-            one: "--script",
-            other: "--world, --hide and --hint",
+            one: "--replay",
+            other: "--over",
         });
     }
+    for (option, is_given) in [
+        ("--strict", strict.is_some()),
+        ("--loop", loops.is_some()),
+        ("--pace", pace.is_some()),
+    ] {
+        if is_given && logs.is_none() {
+            return Err(Wrong::Needs {
+                option,
+                with: "--replay",
+            });
+        }
+    }
+    settings.over = match (over, command) {
+        (None, None) => None,
+        (Some(()), Some(command)) if !command.is_empty() => Some(command),
+        (Some(()), _) => {
+            return Err(Wrong::Needs {
+                option: "--over",
+                with: "a command after --",
+            });
+        }
+        (None, Some(_)) => {
+            return Err(Wrong::Needs {
+                option: "a command after --",
+                with: "--over",
+            });
+        }
+    };
+    settings.replay = logs.map(|logs| ReplaySettings {
+        logs: logs.into_iter().map(PathBuf::from).collect(),
+        strict: strict.is_some(),
+        loops: loops.is_some(),
+        pace: pace.unwrap_or_default(),
+    });
     settings.world = world.unwrap_or_default();
     settings.era = era.unwrap_or_default();
     settings.http = match address {
@@ -296,6 +374,15 @@ impl Words {
         self.0.next()
     }
 
+    /// The words up to the next option.
+    fn values(&mut self, option: &'static str) -> Result<Vec<String>, Wrong> {
+        let mut values = vec![self.value(option)?];
+        while self.first().is_some_and(|word| !word.starts_with("--")) {
+            values.extend(self.next());
+        }
+        Ok(values)
+    }
+
     fn value(&mut self, option: &'static str) -> Result<String, Wrong> {
         self.next().ok_or(Wrong::NoValue(option))
     }
@@ -348,6 +435,26 @@ mod tests {
     }
 
     #[test]
+    fn a_replay_takes_several_logs() {
+        let replay = settings("--replay a b --strict --loop --pace 0.5 --script s")
+            .replay
+            .unwrap();
+        assert_eq!(replay.logs, [PathBuf::from("a"), PathBuf::from("b")]);
+        assert_eq!(
+            (replay.strict, replay.loops, replay.pace),
+            (true, true, Pace::Times(0.5))
+        );
+    }
+
+    #[test]
+    fn a_command_is_passed_on_as_it_is() {
+        let over = settings("--over --script s -- server --help -- x")
+            .over
+            .unwrap();
+        assert_eq!(over, ["server", "--help", "--", "x"]);
+    }
+
+    #[test]
     fn help_and_version_stand_alone() {
         assert!(matches!(asked("-h"), Ok(Asked::Usage)));
         assert!(matches!(asked("--help"), Ok(Asked::Usage)));
@@ -389,6 +496,19 @@ mod tests {
             "--transcript",
             "--era",
             "--era old",
+            "--replay",
+            "--replay a --world echo",
+            "--replay a --over -- b",
+            "--strict",
+            "--loop",
+            "--pace none",
+            "--replay a --pace fast",
+            "--over",
+            "--over --",
+            "--over b",
+            "-- b",
+            "--over --hide x -- b",
+            "--help -- b",
         ] {
             assert!(asked(line).is_err(), "{line}");
         }

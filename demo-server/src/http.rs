@@ -12,6 +12,7 @@
 //! [`wire`] in place of a library: the faults of a script live below what one offers, and a thread
 //! may simply wait.
 
+use std::ffi::OsString;
 use std::io::{self, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::AtomicBool;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::cli::HttpSettings;
 use crate::era::{self, Era};
@@ -29,10 +30,12 @@ use crate::script::manners::{Delete, Form, Get, Secret, SessionRule, VersionRule
 use crate::script::timeline::{Deed, Entry, Moment};
 use crate::server::{Reaction, Server, Subscription};
 use exchange::Exchange;
+use live::Live;
 use sessions::{Session, Sessions, lock};
 use wire::{Head, Manner, Request};
 
 mod exchange;
+mod live;
 mod mirror;
 mod sessions;
 pub(crate) mod wire;
@@ -53,7 +56,12 @@ const SESSION: &str = "Mcp-Session-Id";
 /// # Errors
 ///
 /// When the address cannot be listened on, or stdout cannot be written.
-pub(crate) fn serve(server: Server, settings: &HttpSettings) -> io::Result<()> {
+pub(crate) fn serve(
+    server: Server,
+    settings: &HttpSettings,
+    over: Option<&[OsString]>,
+) -> io::Result<()> {
+    let (live, said) = over.map(Live::start).transpose()?.unzip();
     let addresses: Vec<_> = settings.address.to_socket_addrs()?.collect();
     let listener = TcpListener::bind(addresses.as_slice())?;
     let mut stdout = io::stdout();
@@ -72,7 +80,21 @@ pub(crate) fn serve(server: Server, settings: &HttpSettings) -> io::Result<()> {
         nobody: Arc::new(Session::new(String::new())),
         crlf: AtomicBool::new(false),
         listeners: Mutex::default(),
+        live,
     });
+    if let Some(said) = said {
+        let endpoint = Arc::clone(&endpoint);
+        thread::spawn(move || {
+            if let Some(live) = &endpoint.live {
+                live.listen(said, |message| {
+                    endpoint.say(message, endpoint.sessions.latest().as_ref());
+                });
+            }
+        });
+    }
+    for note in endpoint.server.at_first() {
+        endpoint.say(note.text, None);
+    }
     endpoint.come(&Moment::Start, None);
     loop {
         match listener.accept() {
@@ -98,6 +120,8 @@ struct Endpoint {
     crlf: AtomicBool,
     /// Who has subscribed, in the modern era, and where to tell them.
     listeners: Mutex<Vec<(Subscription, Sender<String>)>>,
+    /// The live server behind, if there is one.
+    live: Option<Live>,
 }
 
 /// What becomes of a connection after an answer.
@@ -216,22 +240,9 @@ impl Endpoint {
         message: &Message,
         out: &TcpStream,
     ) -> io::Result<After> {
-        let reaction = self.server.react(message);
         let mut exchange = self.exchange(request, None, out);
-        if let Some(version) = reaction.answer.as_deref().and_then(version) {
-            let session = match self.server.manners.session {
-                SessionRule::Required => self.sessions.begin(version),
-                SessionRule::None | SessionRule::Wrong => {
-                    self.nobody.agree(version);
-                    Arc::clone(&self.nobody)
-                }
-            };
-            if !session.id.is_empty() {
-                exchange.head = exchange.head.with(SESSION, session.id.clone());
-            }
-            exchange.session = Some(session);
-        }
-        exchange.carry_out(reaction, self.form(message), None)
+        exchange.begins_a_session = true;
+        exchange.carry_out(self.server.react(message), self.form(message), None)
     }
 
     fn modern(
@@ -351,6 +362,7 @@ impl Endpoint {
             session,
             out,
             head,
+            begins_a_session: false,
         }
     }
 
@@ -465,15 +477,6 @@ impl Endpoint {
         for session in sessions {
             session.say(json!({"jsonrpc": "2.0", "method": CHANGED}).to_string());
         }
-    }
-}
-
-/// The version that an answer to `initialize` agrees on, if it does.
-fn version(answer: &str) -> Option<String> {
-    let answer: Value = serde_json::from_str(answer).ok()?;
-    match answer.get("result")?.get("protocolVersion")? {
-        Value::String(version) => Some(version.clone()),
-        other => Some(other.to_string()),
     }
 }
 

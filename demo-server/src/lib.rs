@@ -28,8 +28,10 @@ use std::process::ExitCode;
 mod cli;
 mod era;
 mod http;
+mod live;
 mod process;
 mod protocol;
+mod replay;
 mod script;
 mod server;
 mod shape;
@@ -74,9 +76,10 @@ pub fn main() -> ExitCode {
 /// Runs the server that the command line asks for, to its end.
 fn serve(settings: &Settings) -> Result<(), Box<dyn Error>> {
     let server = Server::new(settings)?;
-    let done = match &settings.http {
-        Some(http) => http::serve(server, http),
-        None => stdio::serve(&server),
+    let done = match (&settings.http, &settings.over) {
+        (Some(http), over) => http::serve(server, http, over.as_deref()),
+        (None, Some(command)) => stdio::serve_over(&server, command),
+        (None, None) => stdio::serve(&server),
     };
     Ok(done?)
 }

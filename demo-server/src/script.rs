@@ -190,6 +190,10 @@ impl Script {
     ///
     /// When the text is no script that can be meant.
     pub(crate) fn read(text: &str) -> Result<Self, ScriptError> {
+        // A list would be read as the script's members, one after another.
+        if text.trim_start().starts_with('[') {
+            return Err(ScriptError::at("", "a script is an object"));
+        }
         let written: Written = serde_json::from_str(text)
             .map_err(|source| ScriptError::Malformed { path: None, source })?;
         if let Some(version) = written.script
@@ -488,6 +492,7 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_named_with_its_place() {
         for (text, said) in [
+            ("[]", "a script is an object"),
             (
                 r#"{"script": 2}"#,
                 "script: this program reads scripts of version 1, and not 2",

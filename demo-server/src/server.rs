@@ -5,10 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use stretto_trace::mcp::LogError;
 
 use crate::cli::Settings;
 use crate::era::{self, Era};
 use crate::protocol::{self, Call, DEFAULT_VERSION, Message, RpcError};
+use crate::replay::Replay;
 use crate::script::answers::{Aimed, Answers, Verdict};
 use crate::script::manners::Manners;
 use crate::script::timeline::{Entry, Moment};
@@ -43,6 +45,10 @@ enum Base {
     Script,
     /// A built-in world.
     World(Box<dyn World>),
+    /// Recorded sessions.
+    Replay(Box<Replay>),
+    /// A server that runs, behind this one.
+    Live,
 }
 
 /// What changes while a server runs.
@@ -68,6 +74,10 @@ pub(crate) struct Reaction {
     pub(crate) status: u16,
     /// The answer, without a line's end; none when there is nothing to answer.
     pub(crate) answer: Option<String>,
+    /// Whether the live server is to answer.
+    pub(crate) is_live: bool,
+    /// Whether the request stays without an answer.
+    pub(crate) is_silent: bool,
     /// What it sends after the answer.
     pub(crate) trailing: Vec<Note>,
     /// The tool whose call counts as made with success then.
@@ -103,6 +113,8 @@ impl Default for Reaction {
             delay: Duration::ZERO,
             status: 200,
             answer: None,
+            is_live: false,
+            is_silent: false,
             trailing: Vec::new(),
             made: None,
             moment: None,
@@ -112,11 +124,38 @@ impl Default for Reaction {
 }
 
 impl Reaction {
+    /// An answer, completed as a modern one if the server's info is given.
+    fn to(
+        id: &Value,
+        call: &Call,
+        mut outcome: Result<Value, RpcError>,
+        is_modern: bool,
+        info: Option<&Value>,
+    ) -> Self {
+        let is_success = outcome
+            .as_ref()
+            .is_ok_and(|result| result["isError"] != true);
+        if let (Some(info), Ok(result)) = (info, &mut outcome) {
+            era::complete(result, info);
+        }
+        Self {
+            status: if is_modern {
+                era::status(&outcome)
+            } else {
+                200
+            },
+            answer: Some(protocol::answer(id, &outcome)),
+            made: (is_success && call.method == "tools/call").then(|| call.tool().to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// Whether it takes longer than it takes to write it.
     pub(crate) fn takes_time(&self) -> bool {
         let is_slow = |aimed: &Aimed| aimed.fault.split.is_some() || aimed.fault.slow.is_some();
+        let mut notes = self.notes.iter().chain(&self.trailing);
         !self.delay.is_zero()
-            || self.notes.iter().any(|note| !note.wait.is_zero())
+            || notes.any(|note| !note.wait.is_zero())
             || self.faults.iter().any(is_slow)
     }
 }
@@ -136,30 +175,37 @@ impl Server {
             })?,
         };
         let script = settings.script.as_deref().map(Script::load).transpose()?;
-        let world = match &script {
-            None => Some(worlds::world(settings)),
-            Some(script) => script.world.map(|world| {
-                worlds::world(&Settings {
-                    world,
-                    ..Settings::default()
-                })
-            }),
+        let world = |world| {
+            worlds::world(&Settings {
+                world,
+                ..Settings::default()
+            })
         };
-        let base = world.map_or(Base::Script, Base::World);
-        if let Some(script) = &script {
+        let (base, another) = match (&settings.replay, &settings.over, &script) {
+            (Some(replay), ..) => (
+                Base::Replay(Box::new(Replay::load(replay.clone())?)),
+                Some("--replay"),
+            ),
+            (None, Some(_), _) => (Base::Live, Some("--over")),
+            (None, None, Some(script)) => (
+                script
+                    .world
+                    .map_or(Base::Script, |name| Base::World(world(name))),
+                None,
+            ),
+            (None, None, None) => (Base::World(worlds::world(settings)), None),
+        };
+        if let (Some(script), Some(path)) = (&script, &settings.script) {
             script
-                .check_use(settings.http.is_some(), None)
-                .map_err(|error| match &settings.script {
-                    Some(path) => error.in_file(path),
-                    None => error,
-                })?;
+                .check_use(settings.http.is_some(), another)
+                .map_err(|error| error.in_file(path))?;
         }
         Ok(Self::of(base, script, settings.era, transcript))
     }
 
     fn of(base: Base, script: Option<Script>, era: Era, transcript: Transcript) -> Self {
         let (mut listing, mut modern_listing) = match &base {
-            Base::Script => (Listing::default(), Listing::default()),
+            Base::Script | Base::Replay(_) | Base::Live => (Listing::default(), Listing::default()),
             Base::World(world) => (
                 Listing {
                     tools: world.tools(),
@@ -171,12 +217,12 @@ impl Server {
                 },
             ),
         };
-        // A server without a script waits its calls out one after another, like its model.
+        // A built-in world waits its calls out one after another.
         let mut server = Self {
             says: ServerSays::default(),
             era,
             page_size: 0,
-            concurrent: false,
+            concurrent: !matches!(base, Base::World(_)),
             listings: BTreeMap::new(),
             timeline: Vec::new(),
             has_rules: false,
@@ -221,16 +267,28 @@ impl Server {
     /// What the server does about a message.
     pub(crate) fn react(&self, message: &Message) -> Reaction {
         match message {
-            Message::Blank | Message::Response(_) => Reaction::default(),
+            Message::Blank => Reaction::default(),
+            Message::Response(id) => match &self.base {
+                Base::Replay(replay) => Reaction {
+                    trailing: replay.hear_response(id),
+                    ..Reaction::default()
+                },
+                Base::Script | Base::World(_) | Base::Live => Reaction::default(),
+            },
             Message::Unreadable => refusal(&Value::Null, RpcError::unreadable()),
             Message::NotAnObject => refusal(&Value::Null, RpcError::not_an_object()),
             Message::Notification(call) => {
                 let verdict = self.judge(call);
                 let moment =
                     (call.method == "notifications/initialized").then_some(Moment::Initialized);
+                let trailing = match &self.base {
+                    Base::Replay(replay) => replay.hear(call),
+                    Base::Script | Base::World(_) | Base::Live => Vec::new(),
+                };
                 Reaction {
                     faults: verdict.faults,
                     delay: verdict.delay,
+                    trailing,
                     moment,
                     ..Reaction::default()
                 }
@@ -248,67 +306,78 @@ impl Server {
             };
         }
         let verdict = self.judge(call);
-        let is_call = call.method == "tools/call";
-        let mut delay = verdict.delay;
-        let is_whole = verdict
-            .answer
-            .as_ref()
-            .is_some_and(|answer| answer.is_whole);
-        let mut outcome = match verdict.answer {
-            Some(answer) => answer.outcome,
-            None if is_modern && call.method == "subscriptions/listen" => {
-                return Reaction {
-                    faults: verdict.faults,
-                    delay,
-                    ..listen(id, call)
-                };
+        let mut reaction = match verdict.answer {
+            Some(answer) => {
+                let info = (is_modern && !answer.is_whole).then(|| self.server_info());
+                Reaction::to(id, call, answer.outcome, is_modern, info.as_ref())
             }
-            None => {
-                let outcome = self.answer(call, is_modern);
-                if is_call && outcome.is_ok() && matches!(self.base, Base::World(_)) {
-                    delay += worlds::delay(&call.arguments());
-                }
-                outcome
-            }
+            None => self.base_reaction(id, call, is_modern),
         };
-        let is_success = outcome
-            .as_ref()
-            .is_ok_and(|result| result["isError"] != true);
-        if is_modern
-            && !is_whole
-            && let Ok(result) = &mut outcome
-        {
-            era::complete(result, &self.server_info());
-        }
-
-        let mut notes = Vec::new();
+        reaction.delay += verdict.delay;
+        reaction.faults = verdict.faults;
         if verdict.progress > 0
             && let Some(token) = call.params.pointer("/_meta/progressToken")
         {
             // The call's time is shared among them and the answer.
-            let step =
-                u32::try_from(verdict.progress + 1).map_or(Duration::ZERO, |shares| delay / shares);
-            notes = progress(token, verdict.progress, step);
-            delay -= step * u32::try_from(verdict.progress).unwrap_or(0);
+            let shares = u32::try_from(verdict.progress + 1).unwrap_or(u32::MAX);
+            let step = reaction.delay / shares;
+            reaction
+                .notes
+                .extend(progress(token, verdict.progress, step));
+            reaction.delay -= step * (shares - 1);
         }
-        Reaction {
-            faults: verdict.faults,
-            notes,
-            delay,
-            status: if is_modern {
-                era::status(&outcome)
-            } else {
-                200
+        reaction.moment = reaction.moment.or_else(|| match call.method.as_str() {
+            "tools/call" => Some(Moment::Call(call.tool().to_owned())),
+            "initialize" => Some(Moment::Initialize),
+            _ => None,
+        });
+        reaction
+    }
+
+    /// What is done about a request that no rule answers.
+    fn base_reaction(&self, id: &Value, call: &Call, is_modern: bool) -> Reaction {
+        match &self.base {
+            Base::Live => Reaction {
+                is_live: true,
+                made: (call.method == "tools/call").then(|| call.tool().to_owned()),
+                ..Reaction::default()
             },
-            answer: Some(protocol::answer(id, &outcome)),
-            trailing: Vec::new(),
-            made: (is_call && is_success).then(|| call.tool().to_owned()),
-            moment: match call.method.as_str() {
-                "tools/call" => Some(Moment::Call(call.tool().to_owned())),
-                "initialize" => Some(Moment::Initialize),
-                _ => None,
-            },
-            subscription: None,
+            Base::Replay(replay) => {
+                let served = replay.ask(id, call);
+                let mut reaction = match served.outcome {
+                    None => Reaction {
+                        is_silent: true,
+                        ..Reaction::default()
+                    },
+                    Some(outcome) => Reaction::to(id, call, outcome, is_modern, None),
+                };
+                if served.text.is_some() {
+                    reaction.answer = served.text;
+                }
+                Reaction {
+                    notes: served.notes,
+                    delay: served.delay,
+                    trailing: served.trailing,
+                    ..reaction
+                }
+            }
+            Base::Script | Base::World(_) if is_modern && call.method == "subscriptions/listen" => {
+                listen(id, call)
+            }
+            Base::Script | Base::World(_) => {
+                let outcome = self.answer(call, is_modern);
+                let is_delayed = call.method == "tools/call" && outcome.is_ok();
+                let delay = if is_delayed {
+                    worlds::delay(&call.arguments())
+                } else {
+                    Duration::ZERO
+                };
+                let info = is_modern.then(|| self.server_info());
+                Reaction {
+                    delay,
+                    ..Reaction::to(id, call, outcome, is_modern, info.as_ref())
+                }
+            }
         }
     }
 
@@ -387,7 +456,7 @@ impl Server {
                 .instructions
                 .as_deref()
                 .or_else(|| Some(world.instructions())),
-            Base::Script => self.says.instructions.as_deref(),
+            Base::Script | Base::Replay(_) | Base::Live => self.says.instructions.as_deref(),
         }
     }
 
@@ -488,6 +557,22 @@ impl Server {
         }
     }
 
+    /// What a recorded server said before it was asked anything.
+    pub(crate) fn at_first(&self) -> Vec<Note> {
+        match &self.base {
+            Base::Replay(replay) => replay.at_first(),
+            Base::Script | Base::World(_) | Base::Live => Vec::new(),
+        }
+    }
+
+    /// Whether the session was all that it had to be: in words, what a strict replay misses.
+    pub(crate) fn missing(&self) -> Option<String> {
+        match &self.base {
+            Base::Replay(replay) => replay.missing(),
+            Base::Script | Base::World(_) | Base::Live => None,
+        }
+    }
+
     /// The server's last words: which faults and entries of the timeline never happened.
     pub(crate) fn finish(&self) {
         let state = self.state();
@@ -536,6 +621,7 @@ impl Server {
     pub(crate) fn speaks_for_itself(&self) -> bool {
         match self.base {
             Base::Script | Base::World(_) => true,
+            Base::Replay(_) | Base::Live => false,
         }
     }
 
@@ -570,6 +656,8 @@ impl State {
 pub(crate) enum SetUpError {
     #[error(transparent)]
     Script(#[from] ScriptError),
+    #[error(transparent)]
+    Log(#[from] LogError),
     #[error("opening the transcript {}: {source}", .path.display())]
     Transcript {
         path: std::path::PathBuf,

@@ -23,6 +23,10 @@ use crate::server::{Reaction, Server, Subscription};
 use crate::shape;
 use crate::voice;
 
+mod over;
+
+pub(crate) use over::serve_over;
+
 /// How much is read at once.
 const READ_AT_ONCE: usize = 64 * 1024;
 
@@ -34,18 +38,25 @@ const LONGEST_AFTERLIFE: Duration = Duration::from_mins(10);
 ///
 /// # Errors
 ///
-/// When stdin cannot be read. A host that no longer reads stdout is no error.
+/// When stdin cannot be read, or when a strict replay misses something. A host that no longer reads stdout is no error.
 pub(crate) fn serve(server: &Server) -> io::Result<()> {
     let mut input = Input::open(server.may_close_stdin())?;
     let wire = Wire::new(server, input.waker.take());
     let ended = thread::scope(|threads| {
+        for note in server.at_first() {
+            sleep(note.wait);
+            wire.write(note.text.as_bytes());
+        }
         wire.come(threads, &Moment::Start);
         let ended = wire.lines(threads, &mut input);
         wire.linger();
         ended
     });
     server.finish();
-    ended
+    ended?;
+    server
+        .missing()
+        .map_or(Ok(()), |missing| Err(io::Error::other(missing)))
 }
 
 /// Both ends of the process, and what is going on between them.
@@ -122,11 +133,15 @@ impl<'a> Wire<'a> {
     fn perform<'scope>(&'scope self, threads: &'scope Scope<'scope, '_>, mut reaction: Reaction) {
         let faults = mem::take(&mut reaction.faults);
         let before = self.fire(&faults, When::Before);
-        if self.befall(&before).is_some()
+        if self.befall(&before)
             && let Some(after) = self.wait_and_befall(&mut reaction, &faults)
             && let Some(answer) = &reaction.answer
         {
             self.answer(answer, &before.and(&after));
+        }
+        for note in reaction.trailing.drain(..) {
+            sleep(note.wait);
+            self.write(note.text.as_bytes());
         }
         if let Some(subscription) = reaction.subscription {
             lock(&self.listeners).push(subscription);
@@ -150,7 +165,7 @@ impl<'a> Wire<'a> {
             self.server.made(tool);
         }
         let after = self.fire(faults, When::After);
-        self.befall(&after).map(|()| after)
+        self.befall(&after).then_some(after)
     }
 
     /// The faults of one side of the server's work, as one, noted as fired.
@@ -163,8 +178,8 @@ impl<'a> Wire<'a> {
         all
     }
 
-    /// Lets a fault happen, as far as it is not about the answer. None when there is to be no answer.
-    fn befall(&self, fault: &Fault) -> Option<()> {
+    /// Lets a fault happen, as far as it is not about the answer. Says whether an answer follows.
+    fn befall(&self, fault: &Fault) -> bool {
         if let Some(text) = &fault.stderr {
             voice::show(&format!("{text}\n"));
         }
@@ -200,7 +215,7 @@ impl<'a> Wire<'a> {
         if let Some(signal) = fault.signal {
             process::kill(signal);
         }
-        (!fault.hang).then_some(())
+        !fault.hang
     }
 
     /// Writes an answer, in the shape that a fault gives it.
@@ -258,8 +273,9 @@ impl<'a> Wire<'a> {
                 self.server.relist(listing);
                 self.tell_of_changed_tools();
             }
-            // Nothing is answered here, so there is nothing to leave out.
-            Deed::Fault(fault) => drop(self.befall(fault)),
+            Deed::Fault(fault) => {
+                self.befall(fault);
+            }
         }
     }
 

@@ -4,17 +4,22 @@ use std::io::{self, Read as _};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
+use super::live::Heard;
 use super::sessions::{Session, StreamId};
 use super::wire::{self, Body, Head, Manner, Request};
 use super::{After, EVENTS, Endpoint, JSON};
 use crate::process;
+use crate::protocol::Message;
 use crate::script::answers::{Aimed, When};
 use crate::script::faults::Fault;
-use crate::script::manners::Form;
-use crate::server::Reaction;
+use crate::script::manners::{Form, SessionRule};
+use crate::server::{Note, Reaction};
 use crate::shape;
 use crate::voice;
 
@@ -32,12 +37,14 @@ pub(super) struct Exchange<'a> {
     pub(super) out: &'a TcpStream,
     /// The headers of the answer, whatever its form.
     pub(super) head: Head,
+    /// Whether the answer, if it is a result, begins a session.
+    pub(super) begins_a_session: bool,
 }
 
 impl Exchange<'_> {
     /// Carries out what the server does about the request's message.
     pub(super) fn carry_out(
-        &self,
+        mut self,
         mut reaction: Reaction,
         form: Form,
         notice: Option<&str>,
@@ -50,19 +57,108 @@ impl Exchange<'_> {
             return after;
         }
 
+        if self.begins_a_session {
+            self.begin_a_session(&mut reaction);
+        }
         // A fault in place of the answer's head keeps a stream from opening before it.
         let spoils_the_head = faults
             .iter()
             .any(|aimed| aimed.when == When::After && spoils_the_head(&aimed.fault));
         let after = if reaction.subscription.is_some() {
             self.subscription(&reaction)
-        } else if reaction.answer.is_some() && form == Form::Stream && !spoils_the_head {
+        } else if (reaction.answer.is_some() || reaction.is_silent || reaction.is_live)
+            && form == Form::Stream
+            && !spoils_the_head
+        {
             self.stream(&mut reaction, &faults, &before, notice)
         } else {
             self.whole(&mut reaction, &faults, &before)
         };
+        self.trail(std::mem::take(&mut reaction.trailing));
         self.come(&reaction);
         after
+    }
+
+    /// Says what a recorded server said next, on the session's own stream.
+    fn trail(&self, notes: Vec<Note>) {
+        let Some(session) = self.session.clone().filter(|_| !notes.is_empty()) else {
+            return;
+        };
+        thread::spawn(move || {
+            for note in notes {
+                thread::sleep(note.wait);
+                session.say(note.text);
+            }
+        });
+    }
+
+    /// Begins the session that the answer agrees on, which the head of the answer names.
+    fn begin_a_session(&mut self, reaction: &mut Reaction) {
+        // A live server has to be heard first.
+        if let Some(told) = self.ask_the_live(reaction) {
+            self.hear(reaction, &told, |session, note| {
+                if let Some(session) = session {
+                    session.say(note.to_owned());
+                }
+                Ok(())
+            })
+            .ok();
+        }
+        let Some(version) = reaction.answer.as_deref().and_then(version) else {
+            return;
+        };
+        let session = match self.endpoint.server.manners.session {
+            SessionRule::Required => self.endpoint.sessions.begin(version),
+            SessionRule::None | SessionRule::Wrong => {
+                self.endpoint.nobody.agree(version);
+                Arc::clone(&self.endpoint.nobody)
+            }
+        };
+        if !session.id.is_empty() {
+            self.head
+                .headers
+                .push((super::SESSION.to_owned(), session.id.clone()));
+        }
+        self.session = Some(session);
+    }
+
+    /// Passes the request on to the live server, if that is to answer it.
+    fn ask_the_live(&self, reaction: &Reaction) -> Option<Receiver<Heard>> {
+        let live = self.endpoint.live.as_ref().filter(|_| reaction.is_live)?;
+        let Message::Request(id, call) = Message::read(&self.request.body) else {
+            return None;
+        };
+        Some(live.ask(
+            &self.request.body,
+            &id,
+            call.params.pointer("/_meta/progressToken"),
+        ))
+    }
+
+    /// Waits for the live server's answer, and sends what it says before.
+    fn hear(
+        &self,
+        reaction: &mut Reaction,
+        told: &Receiver<Heard>,
+        mut note: impl FnMut(Option<&Arc<Session>>, &str) -> io::Result<()>,
+    ) -> io::Result<()> {
+        reaction.is_live = false;
+        for heard in told {
+            match heard {
+                Heard::Note(text) => note(self.session.as_ref(), &text)?,
+                Heard::Answer(answer) => {
+                    let value: Value = serde_json::from_str(&answer).unwrap_or_default();
+                    if value.get("result").is_none() || value["result"]["isError"] == true {
+                        reaction.made = None;
+                    }
+                    reaction.answer = Some(answer);
+                    return Ok(());
+                }
+            }
+        }
+        // The server is gone.
+        reaction.is_silent = true;
+        Ok(())
     }
 
     fn come(&self, reaction: &Reaction) {
@@ -84,9 +180,29 @@ impl Exchange<'_> {
                 session.say(note.text);
             }
         }
+        thread::sleep(std::mem::take(&mut reaction.delay));
+        if let Some(told) = self.ask_the_live(reaction) {
+            self.hear(reaction, &told, |session, note| {
+                if let Some(session) = session {
+                    session.say(note.to_owned());
+                }
+                Ok(())
+            })?;
+        } else if let Some(live) = self
+            .endpoint
+            .live
+            .as_ref()
+            .filter(|_| reaction.answer.is_none())
+        {
+            live.tell(&self.request.body);
+        }
         let after = self.work(reaction, faults);
         if let Some(answer) = self.answer_of_the_fault(&after) {
             return answer;
+        }
+        if reaction.is_silent {
+            self.wait_for_the_client();
+            return Ok(After::Close);
         }
         let Some(answer) = &reaction.answer else {
             return self.send(&self.status(202), b"");
@@ -146,8 +262,12 @@ impl Exchange<'_> {
             thread::sleep(note.wait);
             stream.send(&note.text)?;
         }
+        thread::sleep(std::mem::take(&mut reaction.delay));
+        if let Some(told) = self.ask_the_live(reaction) {
+            self.hear(reaction, &told, |_, note| stream.send(note))?;
+        }
         let after = self.work(reaction, faults);
-        if after.hang {
+        if after.hang || reaction.is_silent {
             self.wait_for_the_client();
             return Ok(After::Close);
         }
@@ -162,10 +282,6 @@ impl Exchange<'_> {
         for (at, message) in messages.iter().enumerate() {
             stream.is_at_the_end = at + 1 == messages.len();
             stream.send(&pretty(message, &fault))?;
-        }
-        for note in reaction.trailing.drain(..) {
-            thread::sleep(note.wait);
-            stream.send(&note.text)?;
         }
         if let Some(ms) = fault.keep_open_ms {
             thread::sleep(Duration::from_millis(ms));
@@ -492,6 +608,15 @@ impl Stream<'_> {
     }
 }
 
+/// The version that an answer to `initialize` agrees on, if it does.
+fn version(answer: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    match answer.get("result")?.get("protocolVersion")? {
+        Value::String(version) => Some(version.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
 fn spoils_the_head(fault: &Fault) -> bool {
     fault.status.is_some()
         || fault.redirect.is_some()
@@ -516,7 +641,7 @@ fn manner(fault: &Fault) -> Manner {
 /// A message on several lines, if a fault has it so.
 fn pretty(message: &str, fault: &Fault) -> String {
     if fault.pretty
-        && let Ok(value) = serde_json::from_str::<serde_json::Value>(message)
+        && let Ok(value) = serde_json::from_str::<Value>(message)
         && let Ok(text) = serde_json::to_string_pretty(&value)
     {
         return text;

@@ -65,6 +65,14 @@ impl Sessions {
         lock(&self.table).unclaimed.push(message);
     }
 
+    /// The one that began last, of those that are open.
+    pub(crate) fn latest(&self) -> Option<Arc<Session>> {
+        let table = lock(&self.table);
+        (1..=table.begun)
+            .rev()
+            .find_map(|k| table.open.get(&format!("demo-session-{k}")).cloned())
+    }
+
     /// All that are open.
     pub(crate) fn all(&self) -> Vec<Arc<Session>> {
         lock(&self.table).open.values().cloned().collect()

@@ -18,10 +18,12 @@ use serde_json::Value;
 mod era;
 mod http;
 mod http_script;
+mod over;
+mod replay;
 mod script;
 mod stdio;
 
-const PROGRAM: &str = "DEMO_SERVER";
+pub(crate) const PROGRAM: &str = "DEMO_SERVER";
 
 fn main() -> ExitCode {
     if env::var_os(PROGRAM).is_some() {
@@ -121,6 +123,25 @@ tests! {
         what_the_timeline_sends_waits_for_a_stream,
         progress_comes_on_the_stream_of_its_call,
         the_transcript_has_each_request,
+    }
+    replay {
+        a_session_is_served_again_lookups_of_the_proxy_included,
+        sessions_one_after_the_other_are_one_recording,
+        ids_are_the_live_ones_and_the_order_is_free,
+        an_unrecorded_request_is_told_of_the_nearest,
+        a_strict_replay_that_misses_something_fails,
+        a_log_that_cannot_be_read_is_named,
+        faults_are_laid_over_a_replay,
+        a_session_recorded_on_stdio_is_served_over_http,
+    }
+    over {
+        what_nothing_is_aimed_at_passes_as_it_is,
+        the_live_server_answers_and_the_fault_is_around_it,
+        a_fault_before_keeps_the_call_from_the_server,
+        a_rule_with_an_answer_answers_in_place_of_the_server,
+        it_ends_with_the_servers_status,
+        a_script_over_a_live_server_brings_no_tools,
+        a_live_server_is_served_over_http,
     }
     era {
         a_modern_server_answers_each_request_by_itself,
