@@ -4,17 +4,21 @@
 //! reads, and `run(&Args, &mut Screen) -> anyhow::Result<ExitCode>`; a new one is that module
 //! and a line in each of [`cli::Command`] and [`cli::Command::run`].
 
+pub mod answers;
 mod bar;
 pub mod cli;
+pub mod confirm;
 pub mod files;
 pub mod flows;
 pub mod guards;
 pub mod learn;
+pub mod oracle;
 pub mod outcomes;
 pub mod screen;
 pub mod sessions;
 pub mod show;
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -35,7 +39,16 @@ pub fn run(command_line: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             // Help and version come this way too, and go to stdout. A closed stdout or stderr
             // leaves nobody to tell.
-            drop(error.print());
+            let words = error.render().to_string();
+            if words
+                .lines()
+                .all(|line| matches!(screen::safe(line), Cow::Borrowed(_)))
+            {
+                drop(error.print());
+            } else {
+                // It repeats what stood on the command line.
+                Voice::stderr().quote(&words);
+            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
         }
     };

@@ -88,6 +88,16 @@ impl Voice {
         Self(())
     }
 
+    /// Repeats several lines that have their own form, safe to show.
+    pub fn quote(&mut self, lines: &str) {
+        let lines: Vec<_> = lines.lines().map(safe).collect();
+        drop(
+            io::stderr()
+                .lock()
+                .write_all(format!("{}\n", lines.join("\n")).as_bytes()),
+        );
+    }
+
     /// Says one line.
     pub fn say(&mut self, line: &str) {
         let line = format!("stretto: {}\n", safe(line));

@@ -100,6 +100,14 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         }
         let story = Story::of(&log);
         let turns = args.turns.map(|turns| (turns.first, turns.last));
+        if let Some((first, _)) = turns {
+            let has = story.tally.turns;
+            anyhow::ensure!(
+                (1..=has).contains(&first),
+                "turn {first} is not in this session, which has {}",
+                text::count(has, "turn")
+            );
+        }
         if turns.is_none() {
             summary::write(screen, columns, &log, &story)?;
         }
@@ -136,3 +144,6 @@ fn write_json(log: &Log, screen: &mut Screen) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

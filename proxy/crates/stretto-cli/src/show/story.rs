@@ -120,7 +120,7 @@ pub(super) enum What<'a> {
     Request {
         method: &'a str,
         detail: Option<String>,
-        answer: Option<Answer>,
+        answer: Option<Answer<'a>>,
         is_cancelled: bool,
     },
     Notification {
@@ -135,10 +135,12 @@ pub(super) enum What<'a> {
     Odd,
 }
 
-pub(super) struct Answer {
+pub(super) struct Answer<'a> {
     pub(super) t_ms: u64,
     pub(super) is_error: bool,
     pub(super) summary: String,
+    /// The whole message, for those who want to see all.
+    pub(super) message: &'a Value,
 }
 
 /// What there was how often.
@@ -476,6 +478,7 @@ impl<'a> Teller<'a> {
                         t_ms,
                         is_error,
                         summary,
+                        message,
                     });
                 } else {
                     self.story.tally.repeated += 1;

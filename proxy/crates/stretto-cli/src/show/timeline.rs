@@ -444,12 +444,18 @@ impl<W: Write> Page<'_, W> {
         };
         self.gutter(&elapsed(other.t_ms), who, DIM)?;
         writeln!(self.out, "{}", words(other))?;
-        match other.line {
-            Line::Message(message) => {
-                self.below(&format!("{DIM}{}{DIM:#}", safe(&message.to_string())))
-            }
-            Line::Text(_) => Ok(()),
+        let answer = match &other.what {
+            What::Request { answer, .. } => answer.as_ref().map(|answer| answer.message),
+            What::Notification { .. } | What::Stray | What::Text | What::Odd => None,
+        };
+        let message = match other.line {
+            Line::Message(message) => Some(message),
+            Line::Text(_) => None,
+        };
+        for message in message.into_iter().chain(answer) {
+            self.below(&format!("{DIM}{}{DIM:#}", safe(&message.to_string())))?;
         }
+        Ok(())
     }
 
     fn folded(&mut self, note: &str, how: &str) -> io::Result<()> {
