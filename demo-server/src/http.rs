@@ -38,6 +38,7 @@ mod exchange;
 mod live;
 mod mirror;
 mod sessions;
+mod stream;
 pub(crate) mod wire;
 
 /// How long the session's own stream stays open.

@@ -1,16 +1,37 @@
 //! The demo server: small MCP servers for trying and testing the proxy.
 //!
-//! One program, `stretto-mcp-demo`, plays many servers. Which one is decided by its command
-//! line ([`USAGE`]): a built-in world that answers from canned data, over stdio or HTTP.
+//! One program, `stretto-mcp-demo`, plays many servers over stdio or HTTP. Which one is decided by
+//! its command line ([`USAGE`]): a built-in world that answers from canned data, a server described
+//! by a script, one that answers as recorded servers did, or a live one with faults laid over it.
 //!
 //! ```text
 //!   a line ──► protocol::Message ──► server::Server ──► Reaction ──► stdio or http ──► bytes
-//!                                        │
-//!                                        └─ worlds: what tools there are, what a call returns
+//!                                        │                               │
+//!              worlds, script or replay: what is answered                faults: what goes wrong,
+//!              era: which revision is spoken                             transcript: what came in
 //! ```
 //!
-//! What a server *says* is a [`Reaction`](server::Reaction): an answer, how long it takes, what
-//! comes before it. The transports carry reactions out, and do what goes wrong on the way.
+//! What a server does about a message is a *reaction*: an answer, how long it takes, what comes
+//! before and after it, what goes wrong around it. The transports carry reactions out.
+//!
+//! # The transcript
+//!
+//! With `--transcript FILE`, one JSON object per line:
+//!
+//! ```text
+//! {"n":1,"ms":12,"line":"{\"jsonrpc\":…}"}                        a line, without its LF
+//! {"n":2,"ms":15,"line":"{","unended":true}                       the last line, which has no LF
+//! {"n":3,"ms":15,"http":{"method":"POST","path":"/mcp","headers":{…},"body":"…"}}
+//! {"n":4,"ms":16,"fired":"answers[2]"}                            a fault, just before it happens
+//! {"n":5,"ms":99,"unfired":["timeline[0]"]}                       at the end: what never happened
+//! ```
+//!
+//! `n` counts all records from 1, `ms` counts from the start. Bytes that are not UTF-8 stand as
+//! `"base64"` in place of `line` or `body`. Header names are in lower case; a header that comes
+//! several times has a list of its values. A rule, or an entry of the timeline, is named by its
+//! `name`, or else by its place in the script. The last record is missing when everything fired, and
+//! when the server was killed; what fired is known all the same, since each firing is written as
+//! it happens.
 
 #![cfg_attr(
     test,

@@ -1,18 +1,6 @@
 //! The transcript: what the server received, and which faults it played, as JSON lines.
 //!
-//! ```text
-//! {"n":1,"ms":12,"line":"{\"jsonrpc\":…}"}                        a line, without its LF
-//! {"n":2,"ms":15,"line":"{","unended":true}                       the last line, which has no LF
-//! {"n":3,"ms":15,"http":{"method":"POST","path":"/mcp","headers":{…},"body":"…"}}
-//! {"n":4,"ms":16,"fired":"answers[2]"}                            a fault, just before it happens
-//! {"n":5,"ms":99,"unfired":["timeline[0]"]}                       at the end: what never happened
-//! ```
-//!
-//! `n` counts all records from 1, `ms` counts from the start. Bytes that are not UTF-8 stand as
-//! `"base64"` in place of `line` or `body`. Header names are in lower case; a header that comes
-//! several times has a list of its values. A rule or an entry of the timeline is named by its
-//! `name`, or else by its place in the script. The last record is missing when the server was
-//! killed: what fired is known all the same, since each firing is written as it happens.
+//! The crate's documentation has the format.
 
 use std::collections::BTreeMap;
 use std::fs::File;
