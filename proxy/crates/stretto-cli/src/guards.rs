@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
 use stretto_guards::Guards;
-use stretto_trace::mcp::read_logs;
+use stretto_trace::mcp::{read_log, session_logs};
 
 use crate::files::write_whole;
 use crate::outcomes::Outcomes;
@@ -108,29 +108,29 @@ fn audit_sessions(
         audits.insert(domain.clone(), Audit::of(&Guards::for_domain(domain)?));
     }
     let mut left_out = 0;
-    let mut is_any = false;
-    for log in read_logs(folder)? {
+    let mut sessions = Vec::new();
+    for path in session_logs(folder)? {
+        let log = read_log(&path)?;
         let domain = log.header.domain.as_deref().unwrap_or_default();
         let is_wanted = domains.is_empty() || domains.iter().any(|wanted| wanted == domain);
-        let Some(guards) = Guards::for_domain(domain).ok().filter(|_| is_wanted) else {
-            left_out += 1;
-            continue;
-        };
-        is_any = true;
-        let audit = audits
-            .entry(domain.to_owned())
-            .or_insert_with(|| Audit::of(&guards));
-        audit.add(&Session::replayed(
-            &guards,
-            &log,
-            outcomes.of(&log.header.session),
-        ));
+        match Guards::for_domain(domain).ok().filter(|_| is_wanted) {
+            Some(guards) => {
+                let outcome = outcomes.of(&log.header.session);
+                sessions.push((guards, Session::replayed(&guards, &log, outcome)));
+            }
+            None => left_out += 1,
+        }
     }
     anyhow::ensure!(
-        is_any,
+        !sessions.is_empty(),
         "no session in {} is of a domain with guards; a log's header names its domain",
         folder.display()
     );
+    sessions.sort_by(|(_, one), (_, other)| one.id.cmp(&other.id));
+    for (guards, session) in &sessions {
+        let audit = audits.entry(guards.domain().to_owned());
+        audit.or_insert_with(|| Audit::of(guards)).add(session);
+    }
     if left_out > 0 {
         let sessions = if left_out == 1 { "session" } else { "sessions" };
         Voice::stderr().say(&format!("{left_out} {sessions} of other domains left out"));

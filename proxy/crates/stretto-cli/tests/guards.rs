@@ -228,6 +228,17 @@ fn at_most_five_false_alarms_of_a_rule_are_listed_and_nothing_steers_the_termina
     assert!(!out.contains('\u{1b}'));
 }
 
+#[test]
+fn sessions_are_listed_by_their_names_not_their_files() {
+    let folder = session("b", "retail", &[MOVE]);
+    let other = session("a", "retail", &[MOVE]);
+    fs::rename(folder.path().join("b.jsonl"), folder.path().join("1.jsonl")).unwrap();
+    fs::copy(other.path().join("a.jsonl"), folder.path().join("2.jsonl")).unwrap();
+    let (_, out, _) = guards(&["--sessions", path(folder.path())]);
+    let place = |session: &str| out.find(&format!("task {session} ({session})")).unwrap();
+    assert!(place("a") < place("b"), "{out}");
+}
+
 fn case(expected: &str) -> String {
     json!({
         "name": "an address of somebody unknown",
@@ -248,7 +259,7 @@ fn cases_that_hold_are_only_counted() {
     let (code, out, err) = guards(&["--cases", path(&cases)]);
     assert_eq!(
         (code, out.as_str(), err.as_str()),
-        (0, "2 cases, 0 not as expected\n", "")
+        (0, "cases as expected: 2\n", "")
     );
 }
 
@@ -258,10 +269,10 @@ fn cases_that_differ_are_listed_and_fail() {
     let cases = folder.path().join("cases.jsonl");
     fs::write(&cases, format!("{}\n{}\n", case("fail"), case("pass"))).unwrap();
     let (code, out, err) = guards(&["--cases", path(&cases)]);
-    assert_eq!((code, err.as_str()), (1, ""));
+    let summary = "stretto: cases not as expected: 1 of 2\n";
+    assert_eq!((code, err.as_str()), (1, summary));
     let expected = format!(
-        "{}:2: an address of somebody unknown: retail.authenticated: expected pass, found fail\n\
-         2 cases, 1 not as expected\n",
+        "{}:2: an address of somebody unknown: retail.authenticated: expected pass, found fail\n",
         cases.display()
     );
     assert_eq!(out, expected);
@@ -303,7 +314,7 @@ fn cases_find_their_records_beside_their_folder() {
     let (code, out, err) = guards(&["--cases", path(&cases)]);
     assert_eq!(
         (code, out.as_str(), err.as_str()),
-        (0, "1 case, 0 not as expected\n", "")
+        (0, "cases as expected: 1\n", "")
     );
 }
 

@@ -61,7 +61,7 @@ pub(super) struct RuleAudit {
 /// A session, with the verdicts on each of its checked calls.
 #[derive(Clone, Debug)]
 pub(super) struct Session {
-    id: String,
+    pub(super) id: String,
     task: String,
     is_successful: bool,
     calls: Vec<CheckedCall>,

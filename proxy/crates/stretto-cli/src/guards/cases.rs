@@ -9,7 +9,6 @@ use anyhow::Context as _;
 use serde_json::Value;
 use stretto_guards::cases::Case;
 
-use crate::FAILED;
 use crate::screen::{Screen, safe};
 
 /// Where the records that cases name are found, seen from the folder of the file of cases.
@@ -46,13 +45,12 @@ pub(super) fn run(file: &Path, screen: &mut Screen) -> anyhow::Result<ExitCode> 
             )?;
         }
     }
-    let cases = if count == 1 { "case" } else { "cases" };
-    writeln!(screen, "{count} {cases}, {differing} not as expected")?;
-    Ok(if differing == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(FAILED)
-    })
+    anyhow::ensure!(
+        differing == 0,
+        "cases not as expected: {differing} of {count}"
+    );
+    writeln!(screen, "cases as expected: {count}")?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The records that cases name, read when the first case names one.
