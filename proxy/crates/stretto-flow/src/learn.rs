@@ -338,3 +338,6 @@ impl Lesson<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

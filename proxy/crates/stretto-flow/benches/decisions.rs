@@ -1,0 +1,146 @@
+//! How long a decision takes, and taking in what happened, early and late in a session.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use serde_json::json;
+use stretto_flow::{Decider, Flow, Live, Settings};
+use stretto_trace::{Event, ToolCall};
+
+fn flow() -> Arc<Flow> {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/data/flows/shop.flow.json"
+    );
+    Arc::new(Flow::load(path.as_ref()).expect("it is a flow"))
+}
+
+/// A session of `calls` calls: one customer after the other, each with two orders and a few
+/// words, and ending where the flow decides about the second order.
+fn session(calls: usize) -> Vec<Event> {
+    let mut events = Vec::new();
+    let mut call =
+        |events: &mut Vec<Event>, name: &str, arguments: serde_json::Value, content: String| {
+            let id = events.len().to_string();
+            let call = ToolCall {
+                id: id.clone(),
+                name: name.to_owned(),
+                arguments,
+            };
+            events.push(Event::Assistant {
+                text: None,
+                calls: vec![call],
+                usage: None,
+            });
+            events.push(Event::ToolResult {
+                call_id: id,
+                name: name.to_owned(),
+                error: false,
+                content,
+            });
+        };
+    for customer in 0.. {
+        let text = format!(
+            "Hello, c{customer}@example.com here. What about my order #W{customer}b, and the lamp?"
+        );
+        events.push(Event::User { text });
+        let user = format!("user_{customer}");
+        let orders = [format!("#W{customer}a"), format!("#W{customer}b")];
+        let details = json!({"user_id": user, "orders": orders, "email": format!("c{customer}@example.com"), "zip": "10115"});
+        let steps = [
+            (
+                "find_user_id_by_email",
+                json!({"email": format!("c{customer}@example.com")}),
+                user.clone(),
+            ),
+            (
+                "get_user_details",
+                json!({"user_id": user}),
+                details.to_string(),
+            ),
+            (
+                "get_order_details",
+                json!({"order_id": orders[0]}),
+                order(&orders[0], &user),
+            ),
+            (
+                "get_order_details",
+                json!({"order_id": orders[1]}),
+                order(&orders[1], &user),
+            ),
+        ];
+        for (at, (name, arguments, content)) in steps.into_iter().enumerate() {
+            call(&mut events, name, arguments, content);
+            // Two of four calls: the flow looks for the order that is left.
+            if events
+                .iter()
+                .filter(|event| matches!(event, Event::ToolResult { .. }))
+                .count()
+                >= calls
+                && at == 2
+            {
+                return events;
+            }
+        }
+    }
+    events
+}
+
+fn order(id: &str, user: &str) -> String {
+    let items: Vec<_> = (0..5)
+        .map(|item| json!({"item_id": format!("{id}-{item}"), "name": "lamp", "price": 12.5}))
+        .collect();
+    json!({"order_id": id, "user_id": user, "status": "pending", "items": items}).to_string()
+}
+
+fn decisions(criterion: &mut Criterion) {
+    let flow = flow();
+    for calls in [10, 1000] {
+        let events = session(calls);
+        let Some(Event::ToolResult { call_id: after, .. }) = events.last() else {
+            return;
+        };
+        let mut live = Live::new(Arc::clone(&flow));
+        live.follow(&events);
+        for decider in [Decider::Habit, Decider::Reach] {
+            let settings = Settings::new(decider, "task");
+            let decision = live.decide(after, &settings).expect("the flow has both");
+            assert_eq!(decision.tool(), Some("get_order_details"));
+            criterion.bench_function(
+                &format!("decide by {decider} after {calls} calls"),
+                |bencher| {
+                    bencher.iter(|| live.decide(black_box(after), &settings));
+                },
+            );
+        }
+        let (last, before) = events.split_last().expect("it has events");
+        let mut almost = Live::new(Arc::clone(&flow));
+        almost.follow(before);
+        let grown = [before, std::slice::from_ref(last)].concat();
+        criterion.bench_function(
+            &format!("take in a result and decide after {calls} calls"),
+            |bencher| {
+                let settings = Settings::new(Decider::Reach, "task");
+                bencher.iter_batched_ref(
+                    || almost.clone(),
+                    |live| {
+                        live.follow(&grown);
+                        live.decide(after, &settings)
+                    },
+                    BatchSize::LargeInput,
+                );
+            },
+        );
+    }
+    criterion.bench_function("a run without lookups", |bencher| {
+        bencher.iter(|| {
+            let (mut run, next) = flow.run("find_user_id_by_email", false, 8);
+            black_box(next);
+            run.resume(stretto_flow::Answer::HandBack)
+        });
+    });
+}
+
+criterion_group!(benches, decisions);
+criterion_main!(benches);
