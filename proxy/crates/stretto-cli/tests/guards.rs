@@ -137,6 +137,33 @@ fn sessions_without_an_outcome_count_as_successful_tasks_of_their_own() {
 }
 
 #[test]
+fn a_session_is_successful_with_the_whole_reward_or_an_unknown_one() {
+    for (reward, counts) in [
+        ("1", "1 successful and 0 failed"),
+        ("0.9999999999", "1 successful and 0 failed"),
+        ("0.999", "0 successful and 1 failed"),
+        ("0", "0 successful and 1 failed"),
+        ("", "1 successful and 0 failed"),
+    ] {
+        let folder = session("s", "retail", &[MOVE]);
+        let index = folder.path().join("index.tsv");
+        fs::write(&index, format!("session\treward\ns\t{reward}\n")).unwrap();
+        let arguments = [
+            "--sessions",
+            path(folder.path()),
+            "--outcomes",
+            path(&index),
+        ];
+        let (code, out, _) = guards(&arguments);
+        assert_eq!(code, 0);
+        assert!(
+            out.contains(&format!("\n{counts} sessions hold 1 checked")),
+            "{reward} {out}"
+        );
+    }
+}
+
+#[test]
 fn sessions_of_other_domains_are_left_out() {
     let (code, out, err) = guards(&["--sessions", path(&recorded()), "--domain", "retail"]);
     assert_eq!((code, out.as_str()), (1, ""));
