@@ -320,7 +320,7 @@ mod tests {
                 result[name] = value.clone();
             }
             case(&json!({
-                "events": [{"result": result}],
+                "events": [{"user": "yes"}, {"result": result}],
                 "call": {"name": "cancel_pending_order", "arguments": {"order_id": "#W1"}},
             }))
         };
