@@ -63,8 +63,12 @@ pub(crate) fn serve(
     over: Option<&[OsString]>,
 ) -> io::Result<()> {
     let (live, said) = over.map(Live::start).transpose()?.unzip();
-    let addresses: Vec<_> = settings.address.to_socket_addrs()?.collect();
-    let listener = TcpListener::bind(addresses.as_slice())?;
+    let listener = listen(&settings.address).map_err(|error| {
+        io::Error::new(
+            error.kind(),
+            format!("listening on {}: {error}", settings.address),
+        )
+    })?;
     let mut stdout = io::stdout();
     writeln!(stdout, "http://{}/mcp", listener.local_addr()?)?;
     stdout.flush()?;
@@ -101,12 +105,18 @@ pub(crate) fn serve(
         match listener.accept() {
             Ok((stream, _)) => {
                 let endpoint = Arc::clone(&endpoint);
-                thread::spawn(move || endpoint.connection(&stream));
+                // Without a thread for it, the connection closes.
+                drop(thread::Builder::new().spawn(move || endpoint.connection(&stream)));
             }
             // Too many open files, or a client that has gone again: neither is the end.
             Err(_) => thread::sleep(RETRY),
         }
     }
+}
+
+fn listen(address: &str) -> io::Result<TcpListener> {
+    let addresses: Vec<_> = address.to_socket_addrs()?.collect();
+    TcpListener::bind(addresses.as_slice())
 }
 
 /// The one path that is served, and all that is going on behind it.

@@ -6,7 +6,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::mem;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
@@ -33,6 +33,10 @@ const READ_AT_ONCE: usize = 64 * 1024;
 /// How long a process lives on that was to live on without its input, and without a word of how
 /// long. A test's proxy ends it long before; nobody else would.
 const LONGEST_AFTERLIFE: Duration = Duration::from_mins(10);
+
+/// How many calls may wait side by side. One more waits where the lines are read, and holds up
+/// those behind it; so a burst of slow calls costs no more threads than a system has.
+const MOST_AT_ONCE: usize = 4096;
 
 /// Serves stdin until its end.
 ///
@@ -67,6 +71,7 @@ struct Wire<'a> {
     /// Whether a legacy host has begun, which hears of changes unasked.
     has_begun: AtomicBool,
     clock: Clock,
+    at_once: AtomicUsize,
     afterlife: Mutex<Option<Duration>>,
     input_is_closed: AtomicBool,
     waker: Option<io::PipeWriter>,
@@ -88,6 +93,7 @@ impl<'a> Wire<'a> {
             listeners: Mutex::default(),
             has_begun: AtomicBool::new(false),
             clock: Clock::default(),
+            at_once: AtomicUsize::new(0),
             afterlife: Mutex::new(None),
             input_is_closed: AtomicBool::new(false),
             waker,
@@ -122,11 +128,29 @@ impl<'a> Wire<'a> {
             lock(&self.listeners).retain(|listener| listener.id != *id);
         }
         let reaction = self.server.react(message);
-        if self.server.concurrent && reaction.takes_time() {
-            threads.spawn(move || self.perform(threads, reaction));
-        } else {
-            self.perform(threads, reaction);
+        let takes_time = reaction.takes_time();
+        self.beside(threads, takes_time, move || self.perform(threads, reaction));
+    }
+
+    /// Does something that takes time beside what comes next, if calls may pass each other.
+    fn beside<'scope>(
+        &'scope self,
+        threads: &'scope Scope<'scope, '_>,
+        takes_time: bool,
+        work: impl FnOnce() + Send + 'scope,
+    ) {
+        if !(takes_time
+            && self.server.concurrent
+            && self.at_once.load(Ordering::Relaxed) < MOST_AT_ONCE)
+        {
+            work();
+            return;
         }
+        self.at_once.fetch_add(1, Ordering::Relaxed);
+        threads.spawn(move || {
+            work();
+            self.at_once.fetch_sub(1, Ordering::Relaxed);
+        });
     }
 
     /// Does what the server does about a message, in the order of the reaction.

@@ -134,3 +134,31 @@ fn where_another_server_answers_a_script_brings_none() {
             .contains("with --over")
     );
 }
+
+#[test]
+fn no_edit_of_a_script_is_more_than_the_reader_can_take() {
+    // Bytes are taken out, doubled and exchanged at places that a small generator draws.
+    let whole = include_bytes!("../../worlds/retail.json");
+    let mut draw = 1_u64;
+    let mut next = |below: usize| {
+        draw = draw
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(draw >> 33).unwrap() % below
+    };
+    let mut read = 0;
+    for _ in 0..3000 {
+        let mut bytes = whole.to_vec();
+        for _ in 0..=next(3) {
+            let at = next(bytes.len());
+            let byte = bytes[next(bytes.len())];
+            match next(3) {
+                0 => drop(bytes.remove(at)),
+                1 => bytes.insert(at, byte),
+                _ => bytes[at] = byte,
+            }
+        }
+        read += usize::from(String::from_utf8(bytes).is_ok_and(|text| Script::read(&text).is_ok()));
+    }
+    assert!(read > 0 && read < 3000, "{read}");
+}

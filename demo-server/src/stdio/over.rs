@@ -100,17 +100,15 @@ impl Over<'_> {
             // What is no message is the server's to answer, like the rest.
             _ => return self.pass(&line),
         };
+        let takes_time = reaction.takes_time();
         if reaction.answer.is_some() {
-            let is_slow = self.wire.server.concurrent && reaction.takes_time();
-            if is_slow {
-                threads.spawn(move || self.wire.perform(threads, reaction));
-            } else {
+            self.wire.beside(threads, takes_time, move || {
                 self.wire.perform(threads, reaction);
-            }
-        } else if self.wire.server.concurrent && reaction.takes_time() {
-            threads.spawn(move || self.ask(threads, id.as_ref(), reaction, &line));
+            });
         } else {
-            self.ask(threads, id.as_ref(), reaction, &line);
+            self.wire.beside(threads, takes_time, move || {
+                self.ask(threads, id.as_ref(), reaction, &line);
+            });
         }
     }
 
