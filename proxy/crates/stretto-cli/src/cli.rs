@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
-use crate::{flows, guards, learn, show};
+use crate::{answers, confirm, flows, guards, learn, show};
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
 #[derive(Debug, Parser)]
@@ -32,6 +32,14 @@ pub enum Command {
     Show(show::Args),
     /// Check recorded calls against the policy guards
     Guards(guards::Args),
+    /// Judge whether customers agreed to the recorded writes
+    Confirm(confirm::Args),
+    /// Ask a System-One model one request
+    Ask(answers::AskArgs),
+    /// Write cached answers as lines
+    ExportAnswers(answers::ExportArgs),
+    /// Put exported answers into a cache
+    ImportAnswers(answers::ImportArgs),
     /// Learn a flow from recorded sessions
     Learn(learn::Args),
     /// Show what a flow holds
@@ -50,6 +58,10 @@ impl Command {
         match self {
             Self::Show(args) => show::run(args, screen),
             Self::Guards(args) => guards::run(args, screen),
+            Self::Confirm(args) => confirm::run(args, screen),
+            Self::Ask(args) => answers::run_ask(args, screen),
+            Self::ExportAnswers(args) => answers::run_export(args, screen),
+            Self::ImportAnswers(args) => answers::run_import(args),
             Self::Learn(args) => learn::run(args, screen),
             Self::FlowShow(args) => flows::run_show(args, screen),
             Self::FlowDiff(args) => flows::run_diff(args, screen),

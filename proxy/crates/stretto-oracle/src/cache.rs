@@ -12,6 +12,8 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Key, Response};
 
 /// A folder of answers.
@@ -126,6 +128,15 @@ impl Cache {
         keys.sort_unstable();
         Ok(keys)
     }
+}
+
+/// Answers with their key: a line of an export.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kept {
+    /// What they are kept under.
+    pub key: Key,
+    /// The answers.
+    pub response: Response,
 }
 
 /// The names in a folder that are text; none when there is no such folder.

@@ -52,7 +52,7 @@ mod settings;
 
 pub use answer::{Answer, Response, Usage};
 pub use budget::{Budget, Estimate};
-pub use cache::{Cache, CacheError};
+pub use cache::{Cache, CacheError, Kept};
 #[cfg(feature = "jev")]
 pub use jev::{ClientError, Jev, Patience};
 pub use key::{Key, NotAKey};

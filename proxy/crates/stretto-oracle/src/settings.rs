@@ -50,6 +50,16 @@ impl Settings {
         Self::from_variables(|name| std::env::var_os(name))
     }
 
+    /// What the environment says of the model alone, for a program that asks no service: the
+    /// model is part of the key of every known answer. There is no key in these.
+    ///
+    /// # Errors
+    ///
+    /// The variable is not text.
+    pub fn model_from_env() -> Result<Self, SettingsError> {
+        Self::from_variables(|name| (name == MODEL).then(|| std::env::var_os(name)).flatten())
+    }
+
     /// As [`from_env`](Self::from_env), with the environment that `variable` looks up.
     ///
     /// # Errors

@@ -1,0 +1,244 @@
+//! `stretto confirm`: the confirmation judge on recorded sessions.
+//!
+//! What would the judge have said about each write that the guards check for a confirmation? It
+//! asks exactly what it would have asked live, so the answers that a judged session was given
+//! are found in the cache again.
+
+mod audit;
+mod report;
+mod writes;
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use serde::Serialize;
+use stretto_guards::Guards;
+use stretto_guards::confirm::{Judge, Second};
+use stretto_oracle::offline::{self, Asked, Requests};
+use stretto_trace::mcp::{read_log, session_logs};
+
+use crate::bar;
+use crate::files::write_whole;
+use crate::oracle::{Answerer, CacheArgs, Who, dollars};
+use crate::outcomes::Outcomes;
+use crate::screen::{Screen, Voice, one_line};
+use audit::Audit;
+use writes::Write;
+
+/// Arguments of `stretto confirm`.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Args {
+    /// Judge the writes in the session logs of this folder
+    #[arg(long, value_name = "DIR")]
+    sessions: PathBuf,
+    /// How the sessions ended: a table with a column `session` and any of `task`, `trial` and
+    /// `reward`; sessions without a reward count as successful
+    #[arg(long, value_name = "FILE")]
+    outcomes: Option<PathBuf>,
+    /// Judge this domain only; may be repeated
+    #[arg(
+        long = "domain",
+        value_name = "NAME",
+        value_parser = PossibleValuesParser::new(Guards::domains())
+    )]
+    domains: Vec<String>,
+    /// Who answers
+    #[arg(long, value_name = "WHO", default_value = "replay")]
+    oracle: Who,
+    #[command(flatten)]
+    cache: CacheArgs,
+    /// Refuse to start when asking may cost more than this
+    #[arg(long, value_name = "DOLLARS", default_value = "2", value_parser = dollars)]
+    oracle_budget: f64,
+    /// The least probability of a yes that passes
+    #[arg(long, value_name = "P", default_value = "0.5", value_parser = threshold)]
+    threshold: f64,
+    /// Also ask this of each write
+    #[arg(long, value_name = "QUESTION")]
+    second_question: Option<SecondQuestion>,
+    /// List this many examples of each kind, per domain
+    #[arg(long, value_name = "N", default_value = "8")]
+    examples: usize,
+    /// Write every request with its key to this file; it holds what was said in the sessions
+    #[arg(long, value_name = "FILE")]
+    oracle_dump: Option<PathBuf>,
+    /// Write the report to this file instead of stdout
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Also write the audits and every write to this file as JSON
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// What may be asked beside whether the customer agreed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum SecondQuestion {
+    /// Whether the agent had put the change forward.
+    Proposed,
+    /// Whether the agent's message alone spells the change out.
+    Described,
+}
+
+impl From<SecondQuestion> for Second {
+    fn from(question: SecondQuestion) -> Self {
+        match question {
+            SecondQuestion::Proposed => Self::Proposed,
+            SecondQuestion::Described => Self::Described,
+        }
+    }
+}
+
+fn threshold(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| !number.is_nan());
+    number.ok_or_else(|| "not a number".to_owned())
+}
+
+/// What `--json` writes.
+#[derive(Debug, Serialize)]
+struct Json<'a> {
+    threshold: f64,
+    second_question: Option<&'static str>,
+    audits: &'a [Audit],
+    writes: &'a [Write],
+}
+
+/// Judges the writes of the sessions.
+///
+/// # Errors
+///
+/// A file that cannot be read or written; no session that has guards; asking would cost too
+/// much, or most questions get no answer.
+pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    let outcomes = match &args.outcomes {
+        Some(file) => Outcomes::read(file)?,
+        None => Outcomes::default(),
+    };
+    let answerer = Answerer::new(args.oracle, args.cache.cache())?;
+    let judge = Judge {
+        second: args.second_question.map(Second::from),
+        threshold: args.threshold,
+        ..Judge::new(&answerer.model)
+    };
+    let (mut writes, requests) = collect(&args.sessions, &args.domains, &outcomes, &judge)?;
+    if let Some(file) = &args.oracle_dump {
+        write_whole(file, &dump(&requests)?)
+            .with_context(|| format!("writing {}", file.display()))?;
+    }
+    answerer.check_cost(&requests, args.oracle_budget)?;
+    let asked = ask(&answerer, &requests)?;
+    for write in &mut writes {
+        write.take_answers(&judge, &asked);
+    }
+
+    let mut audits: BTreeMap<&str, Audit> = BTreeMap::new();
+    for write in &writes {
+        let audit = audits.entry(&write.domain);
+        let audit = audit.or_insert_with(|| Audit::of(&write.domain));
+        audit.add(write, &judge, args.examples);
+    }
+    let audits: Vec<Audit> = audits.into_values().collect();
+    if let Some(file) = &args.json {
+        let mut json = serde_json::to_vec(&Json {
+            threshold: judge.threshold,
+            second_question: judge.second.map(Second::id),
+            audits: &audits,
+            writes: &writes,
+        })?;
+        json.push(b'\n');
+        write_whole(file, &json).with_context(|| format!("writing {}", file.display()))?;
+    }
+    let report = report::markdown(&audits, &judge);
+    match &args.out {
+        Some(file) => write_whole(file, report.as_bytes())
+            .with_context(|| format!("writing {}", file.display()))?,
+        None => screen.write_all(report.as_bytes())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The writes of the sessions of `domains`, or of every domain that has guards, and what is to
+/// be asked about them.
+fn collect(
+    folder: &Path,
+    domains: &[String],
+    outcomes: &Outcomes,
+    judge: &Judge,
+) -> anyhow::Result<(Vec<Write>, Requests)> {
+    let mut writes = Vec::new();
+    let mut requests = Requests::new();
+    let mut is_any = false;
+    let mut left_out = 0;
+    for path in session_logs(folder)? {
+        let log = read_log(&path)?;
+        let domain = log.header.domain.as_deref().unwrap_or_default();
+        let is_wanted = domains.is_empty() || domains.iter().any(|wanted| wanted == domain);
+        let Some(guards) = Guards::for_domain(domain).ok().filter(|_| is_wanted) else {
+            left_out += 1;
+            continue;
+        };
+        is_any = true;
+        let outcome = outcomes.of(&log.header.session);
+        writes.extend(writes::of_session(
+            &guards,
+            &log,
+            outcome,
+            judge,
+            &mut requests,
+        ));
+    }
+    anyhow::ensure!(
+        is_any,
+        "no session in {} is of a domain with guards; a log's header names its domain",
+        folder.display()
+    );
+    writes.sort_by(|one: &Write, other| one.episode.cmp(&other.episode));
+    if left_out > 0 {
+        let sessions = if left_out == 1 { "session" } else { "sessions" };
+        Voice::stderr().say(&format!("{left_out} {sessions} of other domains left out"));
+    }
+    Ok((writes, requests))
+}
+
+/// The requests as lines, `{"key": …, "request": …}`.
+fn dump(requests: &Requests) -> anyhow::Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    for (key, request) in requests {
+        let line = serde_json::json!({"key": key, "request": request});
+        serde_json::to_writer(&mut lines, &line)?;
+        lines.push(b'\n');
+    }
+    Ok(lines)
+}
+
+/// Asks, shows how far it has come, and says what could not be answered.
+fn ask(answerer: &Answerer, requests: &Requests) -> anyhow::Result<Asked> {
+    let bar = bar::new();
+    let asked = offline::ask_all(&answerer.oracle, requests, |asked| {
+        bar::show(&bar, "asking", asked.finished(), requests.len());
+    });
+    bar.finish_and_clear();
+    let mut asked = asked.context("starting the model's client")?;
+    if let Some(trouble) = asked.not_kept.take() {
+        let trouble = one_line(&trouble.into());
+        Voice::stderr().say(&format!(
+            "answers are used but not all of them kept: {trouble}"
+        ));
+    }
+    if let Some((_, first)) = asked.failures.first_key_value() {
+        let failed = asked.failures.len();
+        let summary = format!(
+            "{failed} of {} questions got no answer, the first: {}",
+            asked.finished(),
+            first.one_line()
+        );
+        anyhow::ensure!(!asked.gave_up, "gave up: {summary}");
+        Voice::stderr().say(&summary);
+    }
+    Ok(asked)
+}
