@@ -82,7 +82,7 @@ pub fn main() -> ExitCode {
         Ok(Asked::Serve(settings)) => match serve(&settings) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
-                voice::say(&error.to_string());
+                voice::say(&chain(error.as_ref()));
                 ExitCode::FAILURE
             }
         },
@@ -92,6 +92,17 @@ pub fn main() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// An error and its causes, on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }
 
 /// Runs the server that the command line asks for, to its end.

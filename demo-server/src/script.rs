@@ -34,7 +34,7 @@ use manners::Manners;
 #[non_exhaustive]
 pub enum ScriptError {
     /// The file cannot be read.
-    #[error("reading the script {}: {source}", .path.display())]
+    #[error("reading the script {}", .path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -42,12 +42,12 @@ pub enum ScriptError {
         source: io::Error,
     },
     /// The text is not JSON, or has a member that a script does not have, or one of another type.
-    #[error("the script{}: line {}, column {}: {}", name(.path.as_ref()), .source.line(), .source.column(), without_place(.source))]
+    #[error("the script{}: line {}, column {}: {}", name(.path.as_ref()), .wrong.line(), .wrong.column(), without_place(.wrong))]
     Malformed {
         /// The file, if it is one.
         path: Option<PathBuf>,
         /// What is wrong, and where.
-        source: serde_json::Error,
+        wrong: serde_json::Error,
     },
     /// The script says something that cannot be meant.
     #[error("the script{}: {place}{}{what}", name(.path.as_ref()), if .place.is_empty() { "" } else { ": " })]
@@ -74,7 +74,7 @@ impl ScriptError {
         let file = Some(file.to_owned());
         match self {
             Self::Unreadable { .. } => self,
-            Self::Malformed { source, .. } => Self::Malformed { path: file, source },
+            Self::Malformed { wrong, .. } => Self::Malformed { path: file, wrong },
             Self::Meaningless { place, what, .. } => Self::Meaningless {
                 path: file,
                 place,
@@ -195,7 +195,7 @@ impl Script {
             return Err(ScriptError::at("", "a script is an object"));
         }
         let written: Written = serde_json::from_str(text)
-            .map_err(|source| ScriptError::Malformed { path: None, source })?;
+            .map_err(|wrong| ScriptError::Malformed { path: None, wrong })?;
         if let Some(version) = written.script
             && version != 1
         {

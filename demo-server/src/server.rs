@@ -564,7 +564,7 @@ pub(crate) enum SetUpError {
     Script(#[from] ScriptError),
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("opening the transcript {}: {source}", .path.display())]
+    #[error("opening the transcript {}", .path.display())]
     Transcript {
         path: std::path::PathBuf,
         source: std::io::Error,

@@ -122,7 +122,7 @@ pub(crate) fn a_log_that_cannot_be_read_is_named() {
     assert!(
         String::from_utf8(output.stderr)
             .unwrap()
-            .contains("nowhere.jsonl")
+            .contains("nowhere.jsonl: ")
     );
 }
 
