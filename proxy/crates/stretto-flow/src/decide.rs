@@ -182,7 +182,7 @@ pub enum Opening {
     /// It is settled.
     Decided(Decision),
     /// It waits for the options' probabilities.
-    Open(Box<Open>),
+    Open(Open),
 }
 
 /// A decision that waits for its options' probabilities.
@@ -306,7 +306,7 @@ impl Live {
             session: self
                 .trail
                 .as_ref()
-                .map(|trail| trail.hash(self.turn_order(after))),
+                .map(|trail| trail.hash(self.turn_order(after).as_ref())),
         });
         let habit = || prior(&flow, &view.history, &lookups);
         let mut bind = |index: usize| self.bind(&flow, lookups[index]);
@@ -318,7 +318,7 @@ impl Live {
             ),
             (Decider::Arbiter, _) => {
                 let (habit, habit_respond) = habit();
-                return Ok(Opening::Open(Box::new(Open {
+                return Ok(Opening::Open(Open {
                     picks: (0..lookups.len()).map(&mut bind).collect(),
                     lookups: lookups.into_iter().map(str::to_owned).collect(),
                     tool,
@@ -327,7 +327,7 @@ impl Live {
                     habit_respond,
                     threshold,
                     explore,
-                })));
+                }));
             }
             (Decider::Habit | Decider::Reach, _) => {
                 let (chances, respond) = habit();

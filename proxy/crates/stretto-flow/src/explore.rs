@@ -55,12 +55,16 @@ impl Draws {
     #[expect(clippy::cast_precision_loss, reason = "53 bits are what a float holds")]
     pub(crate) fn draw(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        (mixed >> 11) as f64 / (1_u64 << 53) as f64
+        (mixed(self.0) >> 11) as f64 / (1_u64 << 53) as f64
     }
+}
+
+/// A number whose every bit depends on every bit of `number`: the end of splitmix64.
+pub(crate) fn mixed(number: u64) -> u64 {
+    let mut mixed = number;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 /// The events of a session as draws see them: as JSON, without ids and costs.
@@ -110,11 +114,11 @@ impl Trail {
 
     /// The hash of the session; `turn` names the last turn's event and which of its calls
     /// the view has, in their order.
-    pub(crate) fn hash(&self, turn: Option<(usize, Vec<usize>)>) -> u64 {
+    pub(crate) fn hash(&self, turn: Option<&(usize, Vec<usize>)>) -> u64 {
         let mut seen = self.before;
         for (offset, event) in self.since.iter().enumerate() {
             let index = self.from + offset;
-            let viewed = match &turn {
+            let viewed = match turn {
                 Some((turn, order)) if *turn == index => Some(reordered(event, order)),
                 _ => None,
             };

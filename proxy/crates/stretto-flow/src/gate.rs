@@ -13,7 +13,7 @@ const FLOOR: f64 = 1e-6;
 /// What one session's steps have scored.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
-    gate: SurpriseGate,
+    limit: SurpriseGate,
     latest: VecDeque<f64>,
     /// The mean that tripped the gate, once one has.
     tripped: Option<f64>,
@@ -22,9 +22,9 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(gate: SurpriseGate) -> Self {
+    pub(crate) fn new(limit: SurpriseGate) -> Self {
         Self {
-            gate,
+            limit,
             latest: VecDeque::new(),
             tripped: None,
             largest: None,
@@ -50,7 +50,7 @@ impl Gate {
     #[expect(clippy::cast_precision_loss, reason = "a window has few steps")]
     fn add(&mut self, nats: f64) {
         self.latest.push_back(nats);
-        let window = usize::try_from(self.gate.window).unwrap_or(usize::MAX);
+        let window = usize::try_from(self.limit.window).unwrap_or(usize::MAX);
         if self.latest.len() > window {
             self.latest.pop_front();
         }
@@ -59,7 +59,7 @@ impl Gate {
         }
         let mean = self.latest.iter().sum::<f64>() / window as f64;
         self.largest = Some(self.largest.map_or(mean, |largest| largest.max(mean)));
-        if mean > self.gate.threshold {
+        if mean > self.limit.threshold {
             self.tripped.get_or_insert(mean);
         }
     }
@@ -72,7 +72,7 @@ impl Gate {
     /// Why the flow hands back for the rest of the session, once it does.
     pub(crate) fn reason(&self) -> Option<String> {
         self.tripped.map(|mean| {
-            let SurpriseGate { window, threshold, .. } = self.gate;
+            let SurpriseGate { window, threshold, .. } = self.limit;
             format!(
                 "the session surprised the flow: {mean:.2} nats a step over {window}, above {threshold}"
             )

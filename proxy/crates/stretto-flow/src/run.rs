@@ -133,14 +133,14 @@ impl Run {
                 let record = RunRecord::new(call, self.failed, self.max_lookups, &trace);
                 Next::HandBack(Some(record))
             }
-            Poll::Pending => match lock(&self.exchange).asked.take() {
-                Some(next) => next,
-                // It waits without asking for anything, and would do so for ever.
-                None => {
+            Poll::Pending => {
+                let asked = lock(&self.exchange).asked.take();
+                // Without one it waits for nothing, and would do so for ever.
+                asked.unwrap_or_else(|| {
                     self.future = None;
                     Next::HandBack(None)
-                }
-            },
+                })
+            }
         }
     }
 }

@@ -46,7 +46,7 @@ fn opened(flow: &Arc<Flow>, count: usize) -> (Open, Request) {
         panic!("the decision is not open");
     };
     let request = flow.question(&open, &builder.after_call(&after));
-    (*open, request)
+    (open, request)
 }
 
 fn mock(request: &Request) -> Response {

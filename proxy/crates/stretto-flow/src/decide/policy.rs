@@ -102,11 +102,11 @@ impl Setting {
             if draws.draw() < epsilon {
                 explored = true;
                 let mut left = draws.draw() * total;
-                let drawn = others.iter().find(|choice| {
+                let chosen = others.iter().find(|choice| {
                     left -= choice.p;
                     left < 0.0
                 });
-                let taken = drawn.unwrap_or(last);
+                let taken = chosen.unwrap_or(last);
                 propensity = epsilon * taken.p / total;
                 decision.prob = Some(taken.p);
                 decision.binding = taken.binding;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::Arg;
+
 /// Where a flow came from. Fields are in the order of writing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
@@ -62,7 +64,7 @@ pub struct Sites {
     #[serde(with = "super::pairs")]
     pub next: BTreeMap<(String, bool), BTreeMap<String, u64>>,
     /// What each lookup's results supplied to writes.
-    pub feeds: BTreeMap<String, Vec<((String, String), u64)>>,
+    pub feeds: BTreeMap<String, Vec<(Arg, u64)>>,
     /// Whether every tool that reads is an option everywhere.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub every_read: bool,

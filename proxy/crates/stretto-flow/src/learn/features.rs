@@ -55,12 +55,15 @@ pub(super) fn select(lesson: &Lesson<'_>, alpha: f64, progress: &mut Progress<'_
     results.map(&chosen)
 }
 
+/// A step, and where its result stands among its tool's.
+type Placed = (Step, Option<(String, usize)>);
+
 /// The JSON results of all training sessions.
 struct Results {
     /// Each tool's results.
     by_tool: BTreeMap<String, Vec<Value>>,
     /// Each session's steps, and where its results stand in `by_tool`.
-    sessions: Vec<Vec<(Step, Option<(String, usize)>)>>,
+    sessions: Vec<Vec<Placed>>,
 }
 
 impl Results {
@@ -158,7 +161,7 @@ impl Results {
             .iter()
             .zip(lesson.training)
             .map(|(steps, session)| {
-                let with_feature = |(step, output): &(Step, Option<(String, usize)>)| {
+                let with_feature = |(step, output): &Placed| {
                     let feature = output
                         .as_ref()
                         .and_then(|(tool, index)| ids.get(tool.as_str()).map(|ids| ids[*index]));

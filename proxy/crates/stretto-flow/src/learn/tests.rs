@@ -124,9 +124,9 @@ fn picked(live: &mut Live, lookup: &str) -> Result<(Value, f64), String> {
     Ok((Value::Object(pick.arguments), chance))
 }
 
-fn is(picked: Result<(Value, f64), String>, arguments: Value, chance: f64) {
+fn is(picked: Result<(Value, f64), String>, arguments: &Value, chance: f64) {
     let (found, found_chance) = picked.unwrap();
-    assert_eq!(found, arguments);
+    assert_eq!(&found, arguments);
     assert!(
         (found_chance - chance).abs() < 1e-12,
         "{found_chance} is not {chance}"
@@ -157,13 +157,13 @@ fn a_named_order_is_picked_first_and_trusted_as_such() {
     let mut unnamed = live(&flow, vec![user(&["#W8", "#W9"])]);
     is(
         picked(&mut unnamed, "get_order"),
-        json!({"order_id": "#W8"}),
+        &json!({"order_id": "#W8"}),
         7.0 / 8.0,
     );
     let mut named = live(&flow, vec![said("Where is W9?"), user(&["#W8", "#W9"])]);
     is(
         picked(&mut named, "get_order"),
-        json!({"order_id": "#W9"}),
+        &json!({"order_id": "#W9"}),
         0.5,
     );
 }
@@ -190,7 +190,7 @@ fn another_order_than_the_named_one_is_trusted_as_often_as_it_was_used() {
     let happens = || vec![said("And #W7?"), user(&["#W6", "#W7", "#W8"])];
     is(
         picked(&mut live(&flow, happens()), "get_order"),
-        json!({"order_id": "#W7"}),
+        &json!({"order_id": "#W7"}),
         5.0 / 6.0,
     );
     let after = || {
@@ -200,13 +200,13 @@ fn another_order_than_the_named_one_is_trusted_as_often_as_it_was_used() {
     };
     is(
         picked(&mut live(&flow, after()), "get_order"),
-        json!({"order_id": "#W6"}),
+        &json!({"order_id": "#W6"}),
         1.0 / 6.0,
     );
     flow.bindings.named_other.clear();
     is(
         picked(&mut live(&flow, after()), "get_order"),
-        json!({"order_id": "#W6"}),
+        &json!({"order_id": "#W6"}),
         0.5,
     );
 }
@@ -245,7 +245,7 @@ fn once_the_described_line_is_read_the_next_is_trusted_less() {
         happens.extend([line("L1", "555-0101"), line("L2", "555-0102")]);
         is(
             picked(&mut live(&flow, happens), "get_line"),
-            json!({"line_id": "L3"}),
+            &json!({"line_id": "L3"}),
             chance,
         );
     }
@@ -339,13 +339,13 @@ fn a_search_that_always_took_something_is_not_trusted_without_anything() {
     assert_eq!(flow.bindings.bare["search"], 0);
     is(
         picked(&mut live(&flow, vec![]), "search"),
-        json!({}),
+        &json!({}),
         1.0 / 6.0,
     );
     let bare = || call("search", json!({}), json!("y"));
     let flow = learned(&[session(1, vec![bare()]), session(2, vec![bare()])]);
     assert!(flow.bindings.bare.is_empty());
-    is(picked(&mut live(&flow, vec![]), "search"), json!({}), 1.0);
+    is(picked(&mut live(&flow, vec![]), "search"), &json!({}), 1.0);
     assert_eq!(
         picked(&mut live(&flow, vec![bare()]), "search").unwrap_err(),
         "already looked up"
@@ -550,8 +550,8 @@ fn with_every_read_on_offer_a_lookup_is_bound_by_name() {
     };
     let mut now = live(&flow, vec![said("my line is L2"), lines()]);
     assert_eq!(now.memory.pick("get_line").unwrap().kind, PickKind::ByName);
-    is(picked(&mut now, "get_line"), json!({"line_id": "L2"}), 0.5);
-    is(picked(&mut now, "search"), json!({}), 1.0);
+    is(picked(&mut now, "get_line"), &json!({"line_id": "L2"}), 0.5);
+    is(picked(&mut now, "search"), &json!({}), 1.0);
     let settings = Settings {
         threshold: 0.0,
         ..Settings::new(Decider::Habit, "t")

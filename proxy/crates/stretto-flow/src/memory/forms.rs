@@ -21,7 +21,7 @@ const STEM: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Forms {
     ids: HashMap<Arc<str>, FormId>,
-    forms: Vec<Form>,
+    kept: Vec<Form>,
     /// Everything the customer said, in lower case, each message followed by a newline.
     customer: String,
     /// Forms not mentioned so far, those shorter than the stem by all of their bytes.
@@ -62,7 +62,7 @@ impl Forms {
         if let Some(id) = self.ids.get(form.as_str()) {
             return *id;
         }
-        let id = FormId::try_from(self.forms.len()).expect("memory ends before four billion forms");
+        let id = FormId::try_from(self.kept.len()).expect("memory ends before four billion forms");
         let text: Arc<str> = form.into();
         let form = Form {
             is_key_like: value::is_key_like(&text),
@@ -72,14 +72,14 @@ impl Forms {
             first_output: None,
         };
         self.ids.insert(text, id);
-        self.forms.push(form);
+        self.kept.push(form);
         self.expect(id);
         id
     }
 
     /// Notes whether the customer said it already, else listens for it.
     fn expect(&mut self, id: FormId) {
-        let form = &mut self.forms[id as usize];
+        let form = &mut self.kept[id as usize];
         let needle = form.text.trim_start_matches('#').as_bytes();
         if needle.is_empty() {
             return;
@@ -88,12 +88,11 @@ impl Forms {
             form.is_mentioned = true;
             return;
         }
-        match needle.first_chunk::<STEM>() {
-            Some(stem) => self.long.entry(*stem).or_default().push(id),
-            None => {
-                self.short_lengths[needle.len()] = true;
-                self.short.entry(needle.into()).or_default().push(id);
-            }
+        if let Some(stem) = needle.first_chunk::<STEM>() {
+            self.long.entry(*stem).or_default().push(id);
+        } else {
+            self.short_lengths[needle.len()] = true;
+            self.short.entry(needle.into()).or_default().push(id);
         }
         if needle.contains(&b'\n') {
             self.across.push(id);
@@ -118,9 +117,9 @@ impl Forms {
                 continue;
             };
             if let Some(ids) = self.long.get_mut(stem) {
-                let forms = &self.forms;
+                let kept = &self.kept;
                 ids.retain(|id| {
-                    let is_heard = ahead.starts_with(forms[*id as usize].needle().as_bytes());
+                    let is_heard = ahead.starts_with(kept[*id as usize].needle().as_bytes());
                     if is_heard {
                         heard.push(*id);
                     }
@@ -129,49 +128,49 @@ impl Forms {
             }
         }
         for id in &self.across {
-            let needle = self.forms[*id as usize].needle().as_bytes();
+            let needle = self.kept[*id as usize].needle().as_bytes();
             let before = start.saturating_sub(needle.len());
             if memmem::find(&said[before..], needle).is_some() {
                 heard.push(*id);
             }
         }
-        heard.retain(|id| !std::mem::replace(&mut self.forms[*id as usize].is_mentioned, true));
+        heard.retain(|id| !std::mem::replace(&mut self.kept[*id as usize].is_mentioned, true));
         self.across
-            .retain(|id| !self.forms[*id as usize].is_mentioned);
+            .retain(|id| !self.kept[*id as usize].is_mentioned);
         heard
     }
 
     /// Whether the customer said it.
     pub(super) fn is_mentioned(&self, id: FormId) -> bool {
-        self.forms[id as usize].is_mentioned
+        self.kept[id as usize].is_mentioned
     }
 
     /// Whether it looks like a record's key.
     pub(super) fn is_key_like(&self, id: FormId) -> bool {
-        self.forms[id as usize].is_key_like
+        self.kept[id as usize].is_key_like
     }
 
     /// Whether it came from the customer: they said it, or a call passed it before any
     /// result had it.
     pub(super) fn is_from_customer(&self, id: FormId) -> bool {
-        let form = &self.forms[id as usize];
+        let form = &self.kept[id as usize];
         form.is_mentioned || form.is_given
     }
 
     /// Notes that a call passed it before any result had it. Returns whether that is news.
     pub(super) fn give(&mut self, id: FormId) -> bool {
         let was_known = self.is_from_customer(id);
-        self.forms[id as usize].is_given = true;
+        self.kept[id as usize].is_given = true;
         !was_known
     }
 
     /// The first result that had it.
     pub(super) fn first_output(&self, id: FormId) -> Option<usize> {
-        self.forms[id as usize].first_output
+        self.kept[id as usize].first_output
     }
 
     /// Notes that a result has it.
     pub(super) fn see(&mut self, id: FormId, output: usize) {
-        self.forms[id as usize].first_output.get_or_insert(output);
+        self.kept[id as usize].first_output.get_or_insert(output);
     }
 }

@@ -159,7 +159,9 @@ impl SlotMemory {
             if forms_there.iter().any(|form| forms.is_mentioned(*form)) {
                 self.mention(here);
             } else {
-                forms_there.into_iter().for_each(|form| watch(form, here));
+                for form in forms_there {
+                    watch(form, here);
+                }
             }
         }
         if !values.is_empty() {

@@ -342,7 +342,7 @@ impl Differ<'_> {
         }
         match (&self.old.promoted, &self.new.promoted) {
             (None, Some(_)) => {
-                self.list(Topic::Promotion, "only promoted sites act now".to_owned())
+                self.list(Topic::Promotion, "only promoted sites act now".to_owned());
             }
             (Some(_), None) => {
                 self.list(
@@ -576,7 +576,7 @@ impl Differ<'_> {
         match (&self.old.reach, &self.new.reach) {
             (None, Some(_)) => self.list(Topic::Provenance, "reach is counted now".to_owned()),
             (Some(_), None) => {
-                self.list(Topic::Provenance, "reach is no longer counted".to_owned())
+                self.list(Topic::Provenance, "reach is no longer counted".to_owned());
             }
             _ => {}
         }

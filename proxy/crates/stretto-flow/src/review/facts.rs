@@ -4,7 +4,7 @@ use std::fmt;
 
 use stretto_trace::ToolDoc;
 
-use crate::file::{Action, FlowFile, SourceRef, Tally};
+use crate::file::{Action, FlowFile, SourceRef, Sources, Tally};
 use crate::flow::{Flow, RESPOND, site_name};
 use crate::plan;
 
@@ -211,7 +211,7 @@ pub(super) fn supplies(file: &FlowFile, lookup: &str, arg: &str) -> Supplies {
         values: sources.map_or(0, |sources| sources.values),
         sources: sources
             .into_iter()
-            .flat_map(|sources| sources.usable())
+            .flat_map(Sources::usable)
             .map(|(source, values)| (source.clone(), values))
             .collect(),
     }

@@ -224,7 +224,9 @@ impl Page {
         self.chances(file);
         if !orders.is_empty() {
             self.line("\nWhere to look first:\n");
-            orders.iter().for_each(|order| self.line(order));
+            for order in orders {
+                self.line(order);
+            }
         }
         let optional: Vec<String> = bindings
             .constants
@@ -234,7 +236,9 @@ impl Page {
             .collect();
         if !optional.is_empty() {
             self.line("\nFurther arguments that are passed:\n");
-            optional.iter().for_each(|constant| self.line(constant));
+            for constant in optional {
+                self.line(constant);
+            }
         }
     }
 
