@@ -193,7 +193,7 @@ fn read(stdout: OwnedFd, mut ear: File, tell: &Sender<Told>) {
             }
             Ok(read) => {
                 let mut rest = piece.get(..read).unwrap_or_default();
-                while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                while let Some(end) = memchr::memchr(b'\n', rest) {
                     let (line, behind) = rest.split_at(end + 1);
                     unfinished.extend_from_slice(line);
                     rest = behind;

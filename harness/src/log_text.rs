@@ -1,7 +1,7 @@
 //! A session log with its lines as they were written, which is what the promises and the
 //! transcript compare.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -20,9 +20,14 @@ pub(crate) struct LogLine<'a> {
 struct Members<'a> {
     t_ms: u64,
     from: &'a str,
-    #[serde(borrow)]
+    // A null message is one, and is not the same as none.
+    #[serde(borrow, default, deserialize_with = "present")]
     message: Option<&'a RawValue>,
     raw: Option<String>,
+}
+
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl LogLine<'_> {

@@ -149,12 +149,11 @@ pub(crate) fn result_text(result: &Value) -> Option<String> {
 pub(crate) fn visible(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c.is_control() || c == '\u{feff}' {
-                text.extend(c.escape_default());
-            } else {
-                text.push(c);
-            }
+        // Most texts have nothing to escape, and some are very long.
+        if !chunk.valid().contains(|c: char| c.is_control() || c == '\u{feff}') {
+            text.push_str(chunk.valid());
+        } else {
+            escape_controls(chunk.valid(), &mut text);
         }
         for byte in chunk.invalid() {
             // Writing to a String cannot fail.
@@ -162,6 +161,16 @@ pub(crate) fn visible(bytes: &[u8]) -> String {
         }
     }
     text
+}
+
+fn escape_controls(valid: &str, text: &mut String) {
+    for c in valid.chars() {
+        if c.is_control() || c == '\u{feff}' {
+            text.extend(c.escape_default());
+        } else {
+            text.push(c);
+        }
+    }
 }
 
 /// A message as hosts usually write it: compact, its envelope first.

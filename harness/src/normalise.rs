@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
+use memchr::memmem;
 use regex::{Captures, Regex};
 use sha2::{Digest as _, Sha256};
 
@@ -20,33 +21,38 @@ const LONGEST_LINE: usize = 4_000;
 const SHOWN: usize = 300;
 
 /// Replaces what the run knows by value; `names` are sorted so that longer values come first.
-pub(crate) fn by_value(text: &str, names: &[(String, String)]) -> String {
-    names.iter().fold(text.to_owned(), |text, (value, name)| {
-        text.replace(value, name)
-    })
+pub(crate) fn by_value<'a>(text: &'a str, names: &[(String, String)]) -> Cow<'a, str> {
+    let mut text = Cow::Borrowed(text);
+    for (value, name) in names {
+        if memmem::find(text.as_bytes(), value.as_bytes()).is_some() {
+            text = Cow::Owned(text.replace(value, name));
+        }
+    }
+    text
 }
 
-/// Replaces times and versions at the members that hold them.
-pub(crate) fn members(line: &str) -> Cow<'_, str> {
+/// A line of a log, with its times named.
+pub(crate) fn log_line(line: &str) -> Cow<'_, str> {
     static TIMES: LazyLock<Regex> = LazyLock::new(|| pattern(r#"^\{"t_ms":\d+"#));
     static BEGAN: LazyLock<Regex> = LazyLock::new(|| pattern(r#""started_unix_ms":\d+"#));
     static TOOK: LazyLock<Regex> = LazyLock::new(|| pattern(r#"("ms":)[0-9.]+"#));
+    if line.starts_with("{\"t_ms\"") {
+        TIMES.replace(line, r#"{"t_ms":[MS]"#)
+    } else if line.starts_with("{\"stretto_mcp_log\"") {
+        BEGAN.replace(line, "\"started_unix_ms\":[UNIX_MS]")
+    } else {
+        TOOK.replace_all(line, "${1}[MS]")
+    }
+}
+
+/// A line with the versions of servers named: they change with every release.
+pub(crate) fn versions(line: &str) -> Cow<'_, str> {
     static VERSION: LazyLock<Regex> =
         LazyLock::new(|| pattern(r#"("serverInfo":\{(?:[^{}]*,)?"version":")[^"]*"#));
-    let mut line = TIMES.replace(line, r#"{"t_ms":[MS]"#);
-    if line.starts_with("{\"stretto_mcp_log\"") {
-        line = Cow::Owned(
-            BEGAN
-                .replace(&line, "\"started_unix_ms\":[UNIX_MS]")
-                .into_owned(),
-        );
-    } else if !line.starts_with("{\"t_ms\"") {
-        line = Cow::Owned(TOOK.replace_all(&line, "${1}[MS]").into_owned());
+    if memmem::find(line.as_bytes(), b"\"serverInfo\"").is_none() {
+        return Cow::Borrowed(line);
     }
-    if line.contains("\"serverInfo\"") {
-        line = Cow::Owned(VERSION.replace_all(&line, "${1}[VERSION]").into_owned());
-    }
-    line
+    VERSION.replace_all(line, "${1}[VERSION]")
 }
 
 fn pattern(text: &str) -> Regex {
@@ -129,16 +135,16 @@ mod tests {
     fn times_are_replaced_only_where_the_log_has_them() {
         let entry = r#"{"t_ms":12,"from":"client","message":{"id":1,"t_ms":12,"ms":5}}"#;
         assert_eq!(
-            members(entry),
+            log_line(entry),
             r#"{"t_ms":[MS],"from":"client","message":{"id":1,"t_ms":12,"ms":5}}"#
         );
         let header = r#"{"stretto_mcp_log":2,"session":"x","started_unix_ms":17}"#;
         assert_eq!(
-            members(header),
+            log_line(header),
             r#"{"stretto_mcp_log":2,"session":"x","started_unix_ms":[UNIX_MS]}"#
         );
         assert_eq!(
-            members(r#"{"tool":"x","ms":17.5}"#),
+            log_line(r#"{"tool":"x","ms":17.5}"#),
             r#"{"tool":"x","ms":[MS]}"#
         );
     }
@@ -147,12 +153,12 @@ mod tests {
     fn a_servers_version_is_replaced_wherever_the_member_stands() {
         let first = r#"{"result":{"serverInfo":{"version":"1.2","name":"x"}}}"#;
         assert_eq!(
-            members(first),
+            versions(first),
             r#"{"result":{"serverInfo":{"version":"[VERSION]","name":"x"}}}"#
         );
         let last = r#"{"result":{"serverInfo":{"name":"x","version":"1.2"}}}"#;
         assert_eq!(
-            members(last),
+            versions(last),
             r#"{"result":{"serverInfo":{"name":"x","version":"[VERSION]"}}}"#
         );
     }

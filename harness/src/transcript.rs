@@ -29,27 +29,23 @@ pub(crate) fn of(scenario: &Scenario, record: &Record) -> String {
     sections.extend(episodes(record));
     sections.extend(stderr(record));
     if !record.files.is_empty() {
-        sections.push(section("files", record.files.iter().cloned()));
+        sections.push(section(record, "files", record.files.iter().cloned()));
     }
     sections.push(match record.ending {
         Some(ending) => format!("exit {ending}\n"),
         None => "no exit: ended by the runner\n".to_owned(),
     });
-    let text = normalise::by_value(&sections.join("\n"), &record.names);
-    let text = normalise::changing(&text, &scenario.changing);
-    let mut lines: Vec<String> = text
-        .lines()
-        .map(|line| normalise::shortened(line).into_owned())
-        .collect();
-    lines.push(String::new());
-    lines.join("\n")
+    normalise::changing(&sections.join("\n"), &scenario.changing)
 }
 
-fn section(title: &str, lines: impl IntoIterator<Item = String>) -> String {
-    let mut text = format!("{title}\n");
+/// A section, with what the run knows named in it and very long lines cut.
+fn section(record: &Record, title: &str, lines: impl IntoIterator<Item = String>) -> String {
+    let mut text = format!("{}\n", normalise::by_value(title, &record.names));
     for line in lines {
+        let line = normalise::versions(&line);
+        let line = normalise::by_value(&line, &record.names);
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {}", normalise::members(&line).trim_end());
+        let _ = writeln!(text, "  {}", normalise::shortened(&line).trim_end());
     }
     text
 }
@@ -84,7 +80,7 @@ fn host(record: &Record) -> String {
             }
         }
     }
-    section("host", lines)
+    section(record, "host", lines)
 }
 
 fn arrow(arrow: &str, gist: Vec<String>) -> impl Iterator<Item = String> {
@@ -150,7 +146,7 @@ fn told(record: &Record) -> Option<String> {
         .flat_map(|(_, message)| heard_gist(message, &asked))
         .collect();
     lines.sort_unstable();
-    (!lines.is_empty()).then(|| section("told, in no fixed order", lines))
+    (!lines.is_empty()).then(|| section(record, "told, in no fixed order", lines))
 }
 
 fn server_saw(server: &ServerRecord, record: &Record) -> String {
@@ -171,7 +167,7 @@ fn server_saw(server: &ServerRecord, record: &Record) -> String {
     if streams > 0 {
         lines.push("GET".to_owned());
     }
-    section("server saw", lines)
+    section(record, "server saw", lines)
 }
 
 fn place_of(request: &HttpRequest, record: &Record) -> usize {
@@ -228,9 +224,9 @@ fn logs(record: &Record) -> Vec<String> {
             if entry
                 .is_some_and(|entry| entry.from == "server" && is_untimed(record, &entry.message()))
             {
-                untimed.push(normalise::members(line).into_owned());
+                untimed.push(normalise::log_line(line).into_owned());
             } else {
-                lines.push(line.to_owned());
+                lines.push(normalise::log_line(line).into_owned());
             }
         }
         if !untimed.is_empty() {
@@ -238,7 +234,7 @@ fn logs(record: &Record) -> Vec<String> {
             lines.push("in no fixed order".to_owned());
             lines.append(&mut untimed);
         }
-        sections.push(section(&format!("log {name}"), lines));
+        sections.push(section(record, &format!("log {name}"), lines));
     }
     sections
 }
@@ -257,7 +253,7 @@ fn episodes(record: &Record) -> Vec<String> {
             }
             Err(error) => vec![error.to_string()],
         };
-        sections.push(section("episode", lines));
+        sections.push(section(record, "episode", lines));
     }
     sections
 }
@@ -328,6 +324,7 @@ fn stderr(record: &Record) -> Vec<String> {
     let titled = |title: &str, lines: Vec<&str>| {
         (!lines.is_empty()).then(|| {
             section(
+                record,
                 title,
                 lines.into_iter().map(|line| visible(line.as_bytes())),
             )

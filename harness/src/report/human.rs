@@ -24,8 +24,11 @@ pub enum Verbosity {
 /// More failures than this are shown again before the summary.
 const MANY: usize = 10;
 
-/// The longest text of a failure that is shown whole.
+/// The longest text of a failure that is shown whole, in lines.
 const MOST_LINES: usize = 60;
+
+/// The longest line that is shown whole, in characters; what was kept has all of it.
+const WIDEST: usize = 300;
 
 /// Writes for a person, to stderr, with a bar where that is a terminal.
 #[derive(Debug)]
@@ -202,15 +205,18 @@ fn framed(gutter: usize, head: &str, text: &str) -> String {
 
 fn shortened(text: &str) -> Vec<String> {
     let all: Vec<&str> = text.lines().collect();
-    let mut lines: Vec<String> = all
-        .iter()
-        .take(MOST_LINES)
-        .map(|line| (*line).to_owned())
-        .collect();
+    let mut lines: Vec<String> = all.iter().take(MOST_LINES).map(|line| cut(line)).collect();
     if all.len() > MOST_LINES {
         lines.push(format!("… {} more lines", all.len() - MOST_LINES));
     }
     lines
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(WIDEST) {
+        Some((at, _)) => format!("{}…", line.split_at(at).0),
+        None => line.to_owned(),
+    }
 }
 
 fn indented(title: &str, text: &str) -> String {
