@@ -6,12 +6,12 @@ use clap::{CommandFactory, Parser, ValueEnum, error::ErrorKind};
 
 /// Sits between an MCP host and an MCP server, passes every line on byte for byte, records it, and acts on it when asked.
 ///
-/// The host starts the proxy in place of the server; the server's own command comes after `--`.
+/// The host starts the proxy in place of the server; the server's own command comes after `--`, or its URL after --upstream.
 #[derive(Debug, Parser)]
 #[command(
     name = "stretto-proxy",
     version,
-    override_usage = "stretto-proxy [OPTIONS] -- SERVER_COMMAND...",
+    override_usage = "stretto-proxy [OPTIONS] -- SERVER_COMMAND...\n       stretto-proxy [OPTIONS] --upstream URL [--upstream-header NAME=VAR]...",
     after_help = AFTER_HELP,
     disable_help_subcommand = true
 )]
@@ -125,6 +125,14 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "FILE", help_heading = "Writes")]
     pub(crate) context: Option<PathBuf>,
 
+    /// The server's MCP endpoint, for a server that is reached over Streamable HTTP
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: Option<String>,
+
+    /// Send the header NAME with the value of the environment variable VAR on every request; may be repeated
+    #[arg(long, value_name = "NAME=VAR", requires = "upstream")]
+    pub(crate) upstream_header: Vec<String>,
+
     /// The server to start, with its arguments
     #[arg(last = true, value_name = "SERVER_COMMAND")]
     pub(crate) server_command: Vec<OsString>,
@@ -144,6 +152,7 @@ A leading ~ in DIR is your home directory, because hosts start servers without a
 
 Exit codes:
   the server's own, or 128 + n when signal n killed it
+  0    with --upstream, once the session has ended
   125  the proxy itself could not do its work; stderr says why, and no log is left behind
   2    the command line is wrong
 After SIGTERM, SIGINT or SIGHUP the proxy ends its server and dies of that signal.
@@ -163,9 +172,18 @@ impl Cli {
     /// The command line is wrong, or asks for help or the version.
     pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut cli = Self::try_parse_from(words)?;
-        if cli.server_command.is_empty() {
-            let message = "there is no server to start: put its command after `--`";
-            return Err(Self::command().error(ErrorKind::MissingRequiredArgument, message));
+        if let Some((kind, message)) = match (&cli.upstream, cli.server_command.is_empty()) {
+            (None, true) => Some((
+                ErrorKind::MissingRequiredArgument,
+                "there is no server: put its command after `--`, or its URL after --upstream",
+            )),
+            (Some(_), false) => Some((
+                ErrorKind::ArgumentConflict,
+                "there are two servers: a command after `--`, and --upstream",
+            )),
+            _ => None,
+        } {
+            return Err(Self::command().error(kind, message));
         }
         let home = home();
         let given = [

@@ -16,7 +16,7 @@ use crate::{
     session::{Act, Event, Session, Side},
     sidelogs::SideLogs,
     signals::{Signals, Stop},
-    upstream::{Ending, Pressure, ServerTurn, Upstream},
+    upstream::{Ending, Pressure, Said, ServerTurn, Upstream},
 };
 
 /// How often a session that waits for something of its own is looked at.
@@ -175,8 +175,16 @@ impl<'a> Drive<'a> {
     fn take_from_server(&mut self) {
         let at = self.clock.now();
         self.patience.heard(at);
-        while let Some(line) = self.server.take_line() {
-            self.take(at, Side::Server, line);
+        while let Some(said) = self.server.take_line() {
+            match said {
+                Said::Line(line) => self.take(at, Side::Server, line),
+                Said::Amended { line, instead } => {
+                    self.record(at, Who::Server, &line);
+                    self.handle(Event::Amended { line, instead });
+                }
+                Said::Asked(line) => self.record(at, Who::Proxy, &line),
+                Said::Aside(line) => self.record(at, Who::Server, &line),
+            }
         }
     }
 
@@ -287,7 +295,7 @@ impl<'a> Drive<'a> {
         let now = self.clock.now();
         self.stop = Some((stop, now));
         self.patience.stop(now);
-        self.server.close();
+        self.server.cut_short();
     }
 
     /// Sends on its way what was taken in this step, and lets the log's writer know.
@@ -322,6 +330,7 @@ impl<'a> Drive<'a> {
         let now = self.clock.now();
         if self.patience.is_input_ended() && self.host.is_gone() {
             self.patience.host_is_gone(now);
+            self.server.host_is_gone();
         }
         match self.patience.due(now, self.owed.is_any(now))? {
             Due::Press(pressure) => {
@@ -339,12 +348,10 @@ impl<'a> Drive<'a> {
         if let Some(pressure) = self.patience.pressure() {
             // Whoever in its group did not go with it goes now.
             self.server.press(Pressure::Force);
-            if self.stop.is_none() {
-                let signal = match pressure {
-                    Pressure::Ask => "SIGTERM",
-                    Pressure::Force => "SIGKILL",
-                };
-                warn!("the server ran on after the end of its input and was ended with {signal}");
+            if self.stop.is_none()
+                && let Some(what) = self.server.after_pressure(pressure)
+            {
+                warn!("{what}");
             }
         }
         self.stop.map_or(Outcome::Server(ending), |(stop, at)| {

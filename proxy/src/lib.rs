@@ -53,9 +53,10 @@ use crate::{
     host::Host,
     record::{LogError, SessionLog},
     retain::Pruned,
+    session::OwnIds,
     settings::{Settings, SettingsError},
     signals::Signals,
-    upstream::{Child, Ending, Upstream},
+    upstream::{Child, Ending, Endpoint, EndpointError, Http, Upstream},
 };
 
 /// The exit code when the proxy itself could not do its work.
@@ -91,6 +92,8 @@ enum Failure {
     Settings(#[from] SettingsError),
     #[error(transparent)]
     Log(#[from] LogError),
+    #[error("reading --upstream and its headers")]
+    Endpoint(#[from] EndpointError),
     #[error("starting {program}")]
     Start { program: String, source: io::Error },
     #[error("setting up the event loop")]
@@ -103,6 +106,10 @@ enum Failure {
 fn run(cli: &Cli) -> Result<Outcome, Failure> {
     let pruned = prune(cli);
     let settings = Settings::of(cli)?;
+    let endpoint = match &cli.upstream {
+        Some(url) => Some(Endpoint::new(url, &cli.upstream_header)?),
+        None => None,
+    };
     let clock = Clock::start();
     let mut header = header(cli);
     let mut log = match &cli.record {
@@ -116,13 +123,18 @@ fn run(cli: &Cli) -> Result<Outcome, Failure> {
         .map_err(Failure::Runtime)?;
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen().map_err(Failure::Signals)?;
-        let server = start(cli)?;
+        let own_ids = OwnIds::default();
+        let server = match endpoint {
+            Some(endpoint) => Upstream::Http(Http::new(endpoint, own_ids.clone())),
+            None => start(cli)?,
+        };
         if let Some(log) = &mut log {
             log.keep();
             info!("recording to {}", log.path().display());
         }
         pruned.iter().for_each(Pruned::say);
-        let (session, beside) = settings.begin(&header, log.as_ref().map(SessionLog::path));
+        let (session, beside) =
+            settings.begin(&header, log.as_ref().map(SessionLog::path), own_ids);
         let drive = Drive::new(
             Host::on_stdio(),
             server,
@@ -157,8 +169,12 @@ fn header(cli: &Cli) -> Header {
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     let started_unix_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
-    let command =
-        secrets::shown_command(cli.server_command.iter().map(|word| word.to_string_lossy()));
+    let command = match &cli.upstream {
+        Some(url) => vec![secrets::shown_url(url)],
+        None => {
+            secrets::shown_command(cli.server_command.iter().map(|word| word.to_string_lossy()))
+        }
+    };
     Header::new(
         session_id(started_unix_ms, process::id()),
         started_unix_ms,
@@ -225,6 +241,7 @@ fn exit_code(outcome: Outcome) -> ExitCode {
     ExitCode::from(match outcome {
         Outcome::Server(Ending::Exited(status)) => status_code(status),
         Outcome::Server(Ending::Unknown) => FAILED,
+        Outcome::Server(Ending::SessionOver) => 0,
         Outcome::Stopped(stop, _) => {
             stop.die();
             stop.exit_code()

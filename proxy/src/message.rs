@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use crate::skim::{Members, Skim};
 
@@ -36,6 +36,15 @@ impl Id {
             _ => Self::Odd(spelling.into()),
         })
     }
+
+    /// The id as JSON.
+    pub(crate) fn to_json(&self) -> String {
+        match self {
+            Self::Text(said) => Value::from(said.as_str()).to_string(),
+            Self::Number(number) => number.to_string(),
+            Self::Odd(spelling) => spelling.clone(),
+        }
+    }
 }
 
 /// What a message is about.
@@ -45,6 +54,15 @@ pub(crate) struct Head<'a> {
     pub(crate) id: Option<Id>,
     /// The method, if it is text.
     pub(crate) method: Option<Cow<'a, str>>,
+    /// Whether it holds a `result` or an `error`.
+    pub(crate) has_outcome: bool,
+}
+
+impl Head<'_> {
+    /// Whether this is a response, be it one that names no request.
+    pub(crate) fn is_response(&self) -> bool {
+        self.method.is_none() && self.has_outcome
+    }
 }
 
 /// The heads of a line.
@@ -108,6 +126,7 @@ impl<'a> Head<'a> {
             match text(name).as_deref() {
                 Some("id") => head.id = Id::of(value),
                 Some("method") => head.method = text(value),
+                Some("result" | "error") => head.has_outcome = true,
                 _ => {}
             }
         }
@@ -176,6 +195,26 @@ mod tests {
         );
         assert_eq!(id("2.0"), Some(Id::Odd("2.0".into())));
         assert_eq!(id("[]"), Some(Id::Odd("[]".into())));
+    }
+
+    #[test]
+    fn an_id_is_written_as_the_same_json_value() {
+        for text in ["0", "-7", r#""a\"b""#, "9007199254740993", "2.0", "[1]"] {
+            let id = head(&format!(r#"{{"id":{text}}}"#)).0.expect("an id");
+            assert_eq!(id.to_json(), text);
+        }
+    }
+
+    #[test]
+    fn a_response_has_an_outcome_and_no_method() {
+        let is_response = |line: &str| match Heads::of(line.as_bytes()).expect("a message") {
+            Heads::One(head) => head.is_response(),
+            Heads::Batch(_) => panic!("a batch"),
+        };
+        assert!(is_response(r#"{"id":1,"result":null}"#));
+        assert!(is_response(r#"{"id":null,"error":{"code":1}}"#));
+        assert!(!is_response(r#"{"id":1}"#));
+        assert!(!is_response(r#"{"id":1,"method":"x","result":{}}"#));
     }
 
     #[test]

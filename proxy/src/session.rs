@@ -44,6 +44,13 @@ impl Side {
 pub(crate) enum Event {
     /// A line was read and recorded.
     Line(Side, Line),
+    /// A line of the server's was read and recorded that the host may not get as it is.
+    Amended {
+        /// What the server said.
+        line: Line,
+        /// What the host may get.
+        instead: Line,
+    },
     /// A line of the conversation was read and recorded.
     Said(Line),
     /// The conversation was read, as [`Act::Listen`] asked.
@@ -102,6 +109,7 @@ impl Session {
     pub(crate) fn handle(&mut self, at: Millis, event: Event, acts: &mut Vec<Act>) {
         match (event, &mut self.active) {
             (Event::Line(from, line), None) => acts.push(Act::Forward(from.other(), line)),
+            (Event::Amended { instead, .. }, None) => acts.push(Act::Send(Side::Host, instead)),
             (Event::Closed(Side::Host), None) => acts.push(Act::Close(Side::Server)),
             (_, None) => {}
             (event, Some(active)) => active.handle(at, event, acts),

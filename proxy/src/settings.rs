@@ -98,7 +98,12 @@ impl Settings {
     }
 
     /// The session at its beginning. The log's place says where the other logs go.
-    pub(crate) fn begin(self, header: &Header, log: Option<&Path>) -> (Session, Beside) {
+    pub(crate) fn begin(
+        self,
+        header: &Header,
+        log: Option<&Path>,
+        own_ids: OwnIds,
+    ) -> (Session, Beside) {
         let mut logs = SideLogs::default();
         let is_active =
             self.guards.is_some() || self.commit || self.context.is_some() || self.flow.is_some();
@@ -115,7 +120,7 @@ impl Settings {
             listens: self.context.is_some(),
             serving: self.flow.map(|flow| flow.begin(header, log, &mut logs)),
         };
-        let session = Session::active(Active::new(header, options, OwnIds::default()));
+        let session = Session::active(Active::new(header, options, own_ids));
         (
             session,
             Beside {

@@ -5,8 +5,33 @@ use std::{io, process::ExitStatus};
 use crate::line::Line;
 
 pub(crate) mod child;
+pub(crate) mod http;
+mod sse;
+mod stream;
 
 pub(crate) use child::Child;
+pub(crate) use http::{Endpoint, EndpointError, Http};
+
+/// Something that came from the server's end, in the order in which it came.
+///
+/// A child process only has lines. A transport that must not pass everything on as it is, or that
+/// has to ask something itself, shows what it did: all of it is recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// A line of the server's, for the host.
+    Line(Line),
+    /// A line of the server's that the host may not get as it is, and what it may get.
+    Amended {
+        /// What the server said.
+        line: Line,
+        /// The same without what is not for the host.
+        instead: Line,
+    },
+    /// A request of the transport's own, which is on its way already.
+    Asked(Line),
+    /// A line of the server's that only the transport asked for.
+    Aside(Line),
+}
 
 /// What the server's end did in its turn.
 #[derive(Debug)]
@@ -32,6 +57,8 @@ pub(crate) enum Ending {
     Exited(ExitStatus),
     /// The process ended, and the system does not say how.
     Unknown,
+    /// A session with a server that is no process of ours is over.
+    SessionOver,
 }
 
 /// How hard a server that does not end by itself is pressed.
@@ -48,13 +75,16 @@ pub(crate) enum Pressure {
 pub(crate) enum Upstream {
     /// A process that the proxy has started.
     Child(Child),
+    /// A URL.
+    Http(Http),
 }
 
 impl Upstream {
-    /// A line that was read already.
-    pub(crate) fn take_line(&mut self) -> Option<Line> {
+    /// What was read already.
+    pub(crate) fn take_line(&mut self) -> Option<Said> {
         match self {
-            Self::Child(child) => child.take_line(),
+            Self::Child(child) => child.take_line().map(Said::Line),
+            Self::Http(http) => http.take_line(),
         }
     }
 
@@ -62,6 +92,7 @@ impl Upstream {
     pub(crate) fn push(&mut self, line: &Line) {
         match self {
             Self::Child(child) => child.push(line),
+            Self::Http(http) => http.push(line),
         }
     }
 
@@ -72,6 +103,10 @@ impl Upstream {
     pub(crate) fn flush_now(&mut self) -> io::Result<()> {
         match self {
             Self::Child(child) => child.flush_now(),
+            Self::Http(http) => {
+                http.flush_now();
+                Ok(())
+            }
         }
     }
 
@@ -79,6 +114,7 @@ impl Upstream {
     pub(crate) fn has_room(&self) -> bool {
         match self {
             Self::Child(child) => child.has_room(),
+            Self::Http(http) => http.has_room(),
         }
     }
 
@@ -86,6 +122,7 @@ impl Upstream {
     pub(crate) fn close(&mut self) {
         match self {
             Self::Child(child) => child.close(),
+            Self::Http(http) => http.close(),
         }
     }
 
@@ -93,6 +130,39 @@ impl Upstream {
     pub(crate) fn press(&mut self, pressure: Pressure) {
         match self {
             Self::Child(child) => child.press(pressure),
+            Self::Http(http) => http.press(pressure),
+        }
+    }
+
+    /// The session ends now: nobody is there any more, or the proxy was told to stop.
+    ///
+    /// A process hears of it by the end of its input.
+    pub(crate) fn cut_short(&mut self) {
+        match self {
+            Self::Child(child) => child.close(),
+            Self::Http(http) => http.cut_short(),
+        }
+    }
+
+    /// The host can neither speak nor hear any more. A process has its time all the same.
+    pub(crate) fn host_is_gone(&mut self) {
+        if let Self::Http(http) = self {
+            http.cut_short();
+        }
+    }
+
+    /// What became of a server that was pressed, if that is worth saying.
+    pub(crate) fn after_pressure(&self, pressure: Pressure) -> Option<&'static str> {
+        match (self, pressure) {
+            (Self::Child(_), Pressure::Ask) => {
+                Some("the server ran on after the end of its input and was ended with SIGTERM")
+            }
+            (Self::Child(_), Pressure::Force) => {
+                Some("the server ran on after the end of its input and was ended with SIGKILL")
+            }
+            (Self::Http(http), _) => http.gave_up().then_some(
+                "exchanges with the server went on after the end of the session's input, with nothing asked, and were given up",
+            ),
         }
     }
 
@@ -100,6 +170,7 @@ impl Upstream {
     pub(crate) async fn turn(&mut self, may_speak: bool) -> ServerTurn {
         match self {
             Self::Child(child) => child.turn(may_speak).await,
+            Self::Http(http) => http.turn(may_speak).await,
         }
     }
 }

@@ -101,6 +101,7 @@ impl Active {
         match event {
             Event::Line(Side::Host, line) => self.host_line(at, line, acts),
             Event::Line(Side::Server, line) => self.server_line(at, line, acts),
+            Event::Amended { instead, .. } => self.amended_line(at, instead, acts),
             Event::Said(line) => self.said(at, &line),
             Event::Listened => self.listened(at, acts),
             Event::Closed(Side::Host) => self.ends.host_closed = true,
@@ -237,6 +238,17 @@ impl Active {
                 }
             }
             (Answered::Host(_) | Answered::Unknown, _) => acts.push(Act::Forward(Side::Host, line)),
+        }
+    }
+
+    /// A line that the host may not get as the server said it is one of ours wherever it is passed on.
+    fn amended_line(&mut self, at: Millis, line: Line, acts: &mut Vec<Act>) {
+        let before = acts.len();
+        self.server_line(at, line, acts);
+        for act in &mut acts[before..] {
+            if let Act::Forward(Side::Host, line) = act {
+                *act = Act::Send(Side::Host, line.clone());
+            }
         }
     }
 
