@@ -1,0 +1,157 @@
+//! The README's commands do what it says.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use regex::Regex;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn readme() -> String {
+    std::fs::read_to_string(root().join("README.md")).unwrap()
+}
+
+/// The README's blocks of that language, without their fences.
+fn blocks(language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let readme = readme();
+    readme
+        .split(&fence)
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap().to_owned())
+        .collect()
+}
+
+fn run(command: &str) -> Output {
+    let output = Command::new("bash")
+        .args(["-euo", "pipefail", "-c", command])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command}: {}\n{stderr}",
+        output.status
+    );
+    output
+}
+
+/// The text without what changes from run to run.
+fn steady(text: &str) -> Vec<String> {
+    let changing = [
+        (r"\d{8}T\d{6}\.\d{3}Z-\d+", "SESSION"),
+        (r"\S*/stretto-logs\.\w+", "LOGS"),
+        (r"\S*debug/stretto-mcp-demo", "DEMO"),
+        (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "DAY"),
+        (r"\b\d+ ms", "N ms"),
+        (r" +\d+\.\d{3} ", " TIME "),
+    ];
+    let steady = changing
+        .iter()
+        .fold(text.to_owned(), |text, (pattern, name)| {
+            Regex::new(pattern)
+                .unwrap()
+                .replace_all(&text, *name)
+                .into_owned()
+        });
+    steady
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
+}
+
+#[test]
+fn the_first_command_prints_what_the_first_screen_shows() {
+    let output = run("scripts/try.sh");
+    let printed = format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stderr),
+        String::from_utf8_lossy(&output.stdout)
+    );
+    let shown = blocks("text")
+        .first()
+        .unwrap()
+        .replacen("$ scripts/try.sh\n", "", 1);
+    assert_eq!(steady(&printed), steady(&shown));
+}
+
+#[test]
+fn the_commands_are_those_that_are_tested() {
+    let commands: Vec<String> = blocks("sh")
+        .iter()
+        .flat_map(|block| block.lines().map(str::to_owned).collect::<Vec<_>>())
+        .collect();
+    let (installs, scripts): (Vec<&String>, Vec<&String>) = commands
+        .iter()
+        .partition(|command| command.starts_with("cargo install"));
+    assert_eq!(scripts, ["scripts/try.sh", "scripts/check.sh"]);
+    assert_eq!(installs.len(), 3);
+    let ci = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+    assert!(
+        ci.contains("exec scripts/check.sh\n"),
+        "CI is the second command"
+    );
+}
+
+#[test]
+fn the_install_commands_bring_the_programs_that_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for install in blocks("sh")
+        .iter()
+        .flat_map(|block| block.lines())
+        .filter(|line| line.starts_with("cargo install"))
+    {
+        // Into a folder of our own, and without the optimiser, which changes nothing about what is installed.
+        run(&format!(
+            "{install} --quiet --debug --root {}",
+            folder.path().display()
+        ));
+    }
+    for program in [
+        "stretto-proxy",
+        "stretto-mcp-demo",
+        "stretto",
+        "stretto-harness",
+    ] {
+        let version = run(&format!(
+            "{}/bin/{program} --version",
+            folder.path().display()
+        ));
+        let version = String::from_utf8_lossy(&version.stdout).into_owned();
+        assert_eq!(
+            version.trim_end(),
+            format!("{program} {}", env!("CARGO_PKG_VERSION"))
+        );
+    }
+}
+
+#[test]
+fn the_host_configuration_is_json_that_starts_the_proxy() {
+    let configuration: serde_json::Value = serde_json::from_str(&blocks("json")[0]).unwrap();
+    let server = &configuration["mcpServers"]["orders"];
+    assert_eq!(server["command"], "stretto-proxy");
+    let args: Vec<&str> = server["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|arg| arg.as_str().unwrap())
+        .collect();
+    let own = args.split(|arg| *arg == "--").next().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_stretto-proxy"))
+        .args(own)
+        .args(["--", "sh", "-c", "exit 7"])
+        .env("HOME", tempfile::tempdir().unwrap().path())
+        .output()
+        .unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(7),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
