@@ -15,6 +15,7 @@ use clap::{CommandFactory, Parser, ValueEnum, error::ErrorKind};
     after_help = AFTER_HELP,
     disable_help_subcommand = true
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Cli {
     /// Write a log of the session to DIR/<session>.jsonl; DIR is created if need be
     #[arg(long, value_name = "DIR")]
@@ -31,6 +32,15 @@ pub(crate) struct Cli {
     /// Delete logs and cached answers older than DAYS days, in --record and --oracle-cache, before the session starts
     #[arg(long, value_name = "DAYS")]
     pub(crate) retain_days: Option<u64>,
+
+    /// Who answers questions to the System-One model: the service, its cached answers alone, or a stand-in
+    #[arg(
+        long,
+        value_name = "ORACLE",
+        default_value = "jev",
+        help_heading = "Questions"
+    )]
+    pub(crate) oracle: OracleKind,
 
     /// Where answers of the System-One model are cached
     #[arg(long, value_name = "DIR", default_value = "~/.stretto/oracle-cache")]
@@ -50,7 +60,7 @@ pub(crate) struct Cli {
     )]
     pub(crate) flow_threshold: f64,
 
-    /// Where the probabilities come from; by default reach, or habit for a flow without counts for reach
+    /// Where the probabilities come from; by default the flow's arbiter, else reach, else habit
     #[arg(long, value_name = "DECIDER", help_heading = "Flows")]
     pub(crate) flow_decider: Option<FlowDecider>,
 
@@ -61,6 +71,10 @@ pub(crate) struct Cli {
     /// Lookups in the session, at most
     #[arg(long, value_name = "N", default_value_t = 40, help_heading = "Flows")]
     pub(crate) flow_per_session: u64,
+
+    /// Questions for the flow in the session, at most
+    #[arg(long, value_name = "N", default_value_t = 300, help_heading = "Flows")]
+    pub(crate) flow_questions: u64,
 
     /// Where each decision is logged; by default <session>.flow.jsonl beside the session log
     #[arg(long, value_name = "FILE", help_heading = "Flows")]
@@ -108,6 +122,59 @@ pub(crate) struct Cli {
     #[arg(long, help_heading = "Writes")]
     pub(crate) guards: bool,
 
+    /// Ask the System-One model whether the customer has agreed to each write
+    #[arg(
+        long,
+        value_name = "MODE",
+        requires = "guards",
+        requires = "context",
+        help_heading = "Writes"
+    )]
+    pub(crate) confirm_judge: Option<JudgeMode>,
+
+    /// Also ask whether the agent had proposed the change
+    #[arg(
+        long,
+        value_name = "QUESTION",
+        requires = "confirm_judge",
+        help_heading = "Writes"
+    )]
+    pub(crate) confirm_second: Option<SecondQuestion>,
+
+    /// Only log the second answer
+    #[arg(long, requires = "confirm_second", help_heading = "Writes")]
+    pub(crate) confirm_second_shadow: bool,
+
+    /// The probability of a yes below which a write fails
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.5,
+        requires = "confirm_judge",
+        help_heading = "Writes",
+        allow_negative_numbers = true
+    )]
+    pub(crate) confirm_threshold: f64,
+
+    /// Questions for the judge in the session, at most
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 100,
+        requires = "confirm_judge",
+        help_heading = "Writes"
+    )]
+    pub(crate) confirm_questions: u64,
+
+    /// Where each judgment is logged; by default <session>.confirm.jsonl beside the session log
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "confirm_judge",
+        help_heading = "Writes"
+    )]
+    pub(crate) confirm_log: Option<PathBuf>,
+
     /// Append a line for each checked call to FILE: what each rule said, and why
     #[arg(
         long,
@@ -138,9 +205,40 @@ pub(crate) struct Cli {
     pub(crate) server_command: Vec<OsString>,
 }
 
+/// Who answers questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OracleKind {
+    /// The service; needs `TYPESAFE_API_KEY`, or `TYPESAFE_API_KEY_FILE` naming a file that holds it.
+    Jev,
+    /// The cache alone.
+    Replay,
+    /// The same answer to everything.
+    Mock,
+}
+
+/// What the confirmation judge does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JudgeMode {
+    /// Records each judgment.
+    Log,
+    /// Also refuses a write that fails.
+    Enforce,
+}
+
+/// The judge's second question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SecondQuestion {
+    /// Had the agent proposed this change?
+    Proposed,
+    /// An older wording, which is too literal.
+    Described,
+}
+
 /// Where a flow's probabilities come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FlowDecider {
+    /// The habit, the model's answers and the predicates, combined.
+    Arbiter,
     /// How often the agent made the lookup next, in training.
     Habit,
     /// How often it made it before its next write.
@@ -190,6 +288,7 @@ impl Cli {
             &mut cli.record,
             &mut cli.flow,
             &mut cli.flow_log,
+            &mut cli.confirm_log,
             &mut cli.explain,
             &mut cli.context,
         ];

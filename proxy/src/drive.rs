@@ -2,10 +2,12 @@
 
 use std::{collections::VecDeque, io, mem, time::Duration};
 
+use stretto_oracle::Response;
 use stretto_trace::mcp::Who;
 use tracing::{info, warn};
 
 use crate::{
+    asker::Asker,
     clock::{Clock, Millis},
     conversation::Conversation,
     host::{Host, HostTurn},
@@ -13,7 +15,7 @@ use crate::{
     owed::Owed,
     patience::{Due, Patience},
     record::SessionLog,
-    session::{Act, Event, Session, Side},
+    session::{Act, Event, Session, Side, Ticket},
     sidelogs::SideLogs,
     signals::{Signals, Stop},
     upstream::{Ending, Pressure, Said, ServerTurn, Upstream},
@@ -60,6 +62,8 @@ pub(crate) struct Drive<'a> {
 pub(crate) struct Beside {
     /// What is said between the user and the agent.
     pub(crate) conversation: Option<Conversation>,
+    /// Who answers questions.
+    pub(crate) asker: Asker,
     /// The flow's log, and the others.
     pub(crate) logs: SideLogs,
 }
@@ -69,6 +73,7 @@ pub(crate) struct Beside {
 enum Woken {
     Host(HostTurn),
     Server(ServerTurn),
+    Answered(Ticket, Result<Response, String>),
     Stop(Stop),
     Time,
     Tick,
@@ -113,6 +118,7 @@ impl<'a> Drive<'a> {
                 Woken::Host(turn) => self.host_turn(turn),
                 Woken::Server(turn) => self.server_turn(turn),
                 Woken::Stop(stop) => self.stop(stop),
+                Woken::Answered(ticket, answer) => self.handle(Event::Answered(ticket, answer)),
                 Woken::Time => {}
                 Woken::Tick => self.handle(Event::Tick),
             }
@@ -132,6 +138,7 @@ impl<'a> Drive<'a> {
         tokio::select! {
             turn = self.host.turn(host_may_speak) => Woken::Host(turn),
             turn = self.server.turn(server_may_speak), if self.ending.is_none() => Woken::Server(turn),
+            (ticket, answer) = self.beside.asker.next(), if self.beside.asker.is_asked() => Woken::Answered(ticket, answer),
             stop = signals.next(), if self.stop.is_none() => Woken::Stop(stop),
             () = pass(LOOK), if self.patience.is_ending() => Woken::Time,
             () = pass(TICK), if self.session.is_waiting() => Woken::Tick,
@@ -241,6 +248,7 @@ impl<'a> Drive<'a> {
                         events.extend(self.listen());
                         events.push_back(Event::Listened);
                     }
+                    Act::Ask(ticket, request) => self.beside.asker.ask(ticket, *request),
                     Act::Admit(line) => self.admitted.push(line),
                     Act::Note(log, line) => self.beside.logs.append(log, &line),
                     Act::Say(what) => info!("{what}"),

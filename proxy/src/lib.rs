@@ -14,6 +14,7 @@
 //! an event, and what the session wants done about it is done. The session has no I/O of
 //! its own. The log is written by a thread that no line waits for.
 
+mod asker;
 mod cli;
 mod clock;
 mod conversation;

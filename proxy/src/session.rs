@@ -7,6 +7,8 @@ mod active;
 mod commit;
 mod flow;
 mod guard;
+mod judge;
+mod questions;
 mod reading;
 mod replies;
 mod requests;
@@ -16,7 +18,11 @@ mod tools;
 pub(crate) use active::{Active, Options};
 pub(crate) use flow::{Limits, Serving};
 pub(crate) use guard::Guarding;
+pub(crate) use judge::Judging;
+pub(crate) use questions::Ticket;
 pub(crate) use requests::OwnIds;
+
+use stretto_oracle::{Request, Response};
 
 use crate::{clock::Millis, line::Line};
 
@@ -40,7 +46,7 @@ impl Side {
 }
 
 /// Something that happened. A side is where it came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Event {
     /// A line was read and recorded.
     Line(Side, Line),
@@ -53,6 +59,8 @@ pub(crate) enum Event {
     },
     /// A line of the conversation was read and recorded.
     Said(Line),
+    /// A question that [`Act::Ask`] put has been answered, or why it will not be, on one line.
+    Answered(Ticket, Result<Response, String>),
     /// The conversation was read, as [`Act::Listen`] asked.
     Listened,
     /// A side will say no more.
@@ -64,7 +72,7 @@ pub(crate) enum Event {
 }
 
 /// Something to do. A side is where it goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Act {
     /// Pass a line on as it came.
     Forward(Side, Line),
@@ -72,6 +80,8 @@ pub(crate) enum Act {
     Send(Side, Line),
     /// Read what is new in the conversation, and come back with [`Event::Listened`].
     Listen,
+    /// Put a question to the model, and come back with [`Event::Answered`].
+    Ask(Ticket, Box<Request>),
     /// Take a host's line that was [kept back](Session::keeps_back), as if it came now.
     Admit(Line),
     /// Append a line to a log beside the session's.
@@ -87,6 +97,8 @@ pub(crate) enum Act {
 pub(crate) enum SideLog {
     /// What the flow decided.
     Flow,
+    /// What the confirmation judge said.
+    Confirm,
     /// Why calls passed the guards, or did not.
     Explain,
 }

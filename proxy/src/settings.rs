@@ -7,15 +7,20 @@ use std::{
 };
 
 use stretto_flow::{Decider, DeciderError, Explore, Flow, file::LoadError};
-use stretto_guards::{Guards, UnknownDomain};
+use stretto_guards::{
+    Guards, UnknownDomain,
+    confirm::{Judge, Second},
+};
+use stretto_oracle::{Cache, Jev, Oracle, Patience};
 use stretto_trace::mcp::Header;
 use tracing::info;
 
 use crate::{
-    cli::{Cli, FlowDecider},
+    asker::Asker,
+    cli::{Cli, FlowDecider, JudgeMode, OracleKind, SecondQuestion},
     conversation::Conversation,
     drive::Beside,
-    session::{Active, Guarding, Limits, Options, OwnIds, Serving, Session, SideLog},
+    session::{Active, Guarding, Judging, Limits, Options, OwnIds, Serving, Session, SideLog},
     sidelogs::SideLogs,
 };
 
@@ -34,6 +39,15 @@ pub(crate) enum SettingsError {
     OutOfRange { option: &'static str, given: f64 },
     #[error("{0} is not a number")]
     NotANumber(&'static str),
+    #[error(
+        "{}: its arbiter asks the System-One model, and there is no key: set TYPESAFE_API_KEY, or \
+         TYPESAFE_API_KEY_FILE to a file that holds it, or use --flow-decider reach", .0.display()
+    )]
+    NoKey(PathBuf),
+    #[error("setting up the System-One model")]
+    Oracle(#[from] stretto_oracle::SettingsError),
+    #[error("setting up the System-One model")]
+    Client(#[from] stretto_oracle::ClientError),
     #[error("--explain {}: a name that ends in .jsonl would pass for a session log; take another", .0.display())]
     ExplainAmongLogs(PathBuf),
 }
@@ -45,7 +59,17 @@ pub(crate) struct Settings {
     explain: Option<PathBuf>,
     commit: bool,
     context: Option<PathBuf>,
+    judge: Option<JudgeSettings>,
     flow: Option<FlowSettings>,
+    oracle: Option<Oracle>,
+}
+
+#[derive(Debug)]
+struct JudgeSettings {
+    judge: Judge,
+    questions: u64,
+    log: Option<PathBuf>,
+    has_no_key: bool,
 }
 
 #[derive(Debug)]
@@ -84,16 +108,32 @@ impl Settings {
         {
             return Err(SettingsError::ExplainAmongLogs(explain.clone()));
         }
+        let flow = cli
+            .flow
+            .as_ref()
+            .map(|path| FlowSettings::of(cli, path))
+            .transpose()?;
+        let asking_flow = flow
+            .as_ref()
+            .filter(|flow| flow.decider == Decider::Arbiter);
+        let mut judge = None;
+        let mut oracle = None;
+        if asking_flow.is_some() || cli.confirm_judge.is_some() {
+            let answering = Answering::of(cli)?;
+            if let (Some(flow), true) = (asking_flow, answering.has_no_key) {
+                return Err(SettingsError::NoKey(flow.path.clone()));
+            }
+            judge = JudgeSettings::of(cli, &answering)?;
+            oracle = Some(answering.oracle);
+        }
         Ok(Self {
             guards,
             explain: cli.explain.clone(),
             commit: cli.commit,
             context: cli.context.clone(),
-            flow: cli
-                .flow
-                .as_ref()
-                .map(|path| FlowSettings::of(cli, path))
-                .transpose()?,
+            judge,
+            flow,
+            oracle,
         })
     }
 
@@ -116,18 +156,97 @@ impl Settings {
         let explains = self.explain.is_some();
         let options = Options {
             guarding: self.guards.map(|guards| Guarding::new(guards, explains)),
+            judging: self.judge.map(|judge| judge.begin(log, &mut logs)),
             commit: self.commit,
             listens: self.context.is_some(),
             serving: self.flow.map(|flow| flow.begin(header, log, &mut logs)),
         };
         let session = Session::active(Active::new(header, options, own_ids));
-        (
-            session,
-            Beside {
-                conversation: self.context.map(Conversation::new),
-                logs,
-            },
-        )
+        let beside = Beside {
+            conversation: self.context.map(Conversation::new),
+            asker: self.oracle.map(Asker::of).unwrap_or_default(),
+            logs,
+        };
+        (session, beside)
+    }
+}
+
+/// Who answers, and the model that is asked for.
+struct Answering {
+    oracle: Oracle,
+    model: String,
+    has_no_key: bool,
+}
+
+impl Answering {
+    fn of(cli: &Cli) -> Result<Self, SettingsError> {
+        let cache = Cache::new(&cli.oracle_cache);
+        let (oracle, settings, has_no_key) = match cli.oracle {
+            OracleKind::Mock => (
+                Oracle::Mock,
+                stretto_oracle::Settings::model_from_env()?,
+                false,
+            ),
+            OracleKind::Replay => (
+                Oracle::Replay(cache),
+                stretto_oracle::Settings::model_from_env()?,
+                false,
+            ),
+            OracleKind::Jev => {
+                let settings = stretto_oracle::Settings::from_env()?;
+                let jev = Jev::new(&settings, Patience::live())?;
+                let has_no_key = !jev.has_key();
+                (Oracle::jev(jev, cache), settings, has_no_key)
+            }
+        };
+        Ok(Self {
+            oracle,
+            model: settings.model,
+            has_no_key,
+        })
+    }
+}
+
+impl JudgeSettings {
+    fn of(cli: &Cli, answering: &Answering) -> Result<Option<Self>, SettingsError> {
+        let Some(mode) = cli.confirm_judge else {
+            return Ok(None);
+        };
+        if cli.confirm_threshold.is_nan() {
+            return Err(SettingsError::NotANumber("--confirm-threshold"));
+        }
+        let judge = Judge {
+            second: cli.confirm_second.map(|second| match second {
+                SecondQuestion::Proposed => Second::Proposed,
+                SecondQuestion::Described => Second::Described,
+            }),
+            second_is_shadow: cli.confirm_second_shadow,
+            threshold: cli.confirm_threshold,
+            is_enforced: mode == JudgeMode::Enforce,
+            ..Judge::new(&answering.model)
+        };
+        Ok(Some(Self {
+            judge,
+            questions: cli.confirm_questions,
+            log: cli.confirm_log.clone(),
+            has_no_key: answering.has_no_key,
+        }))
+    }
+
+    fn begin(self, log: Option<&Path>, logs: &mut SideLogs) -> Judging {
+        if self.has_no_key {
+            info!(
+                "the confirmation judge has no key, so it refuses nothing but what cached answers say: set \
+                 TYPESAFE_API_KEY, or TYPESAFE_API_KEY_FILE to a file that holds it"
+            );
+        }
+        if let Some(path) = self
+            .log
+            .or_else(|| log.map(|log| log.with_extension("confirm.jsonl")))
+        {
+            logs.open(SideLog::Confirm, &path);
+        }
+        Judging::new(self.judge, self.questions)
     }
 }
 
@@ -139,6 +258,7 @@ impl FlowSettings {
         };
         let flow = Arc::new(Flow::load(path).map_err(load)?);
         let decider = match cli.flow_decider {
+            Some(FlowDecider::Arbiter) => Decider::Arbiter,
             Some(FlowDecider::Habit) => Decider::Habit,
             Some(FlowDecider::Reach) => Decider::Reach,
             None => flow.default_decider(),
@@ -170,7 +290,7 @@ impl FlowSettings {
             limits: Limits {
                 per_call: cli.flow_per_call,
                 per_session: cli.flow_per_session,
-                questions: u64::MAX,
+                questions: cli.flow_questions,
             },
             granted: cli
                 .flow_tools

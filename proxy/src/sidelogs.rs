@@ -49,6 +49,7 @@ impl SideLogs {
 fn name(log: SideLog) -> &'static str {
     match log {
         SideLog::Flow => "flow",
+        SideLog::Confirm => "confirmation",
         SideLog::Explain => "explain",
     }
 }

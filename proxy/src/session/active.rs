@@ -3,14 +3,18 @@
 use std::collections::VecDeque;
 
 use serde_json::Value;
+use stretto_guards::confirm::Judgment;
+use stretto_oracle::Response;
 use stretto_trace::{
     ToolCall,
     mcp::{Effect, EpisodeBuilder, Header, Who},
 };
 
 use super::{
-    Act, Event, Guarding, OwnIds, Serving, Side, commit,
+    Act, Event, Guarding, Judging, OwnIds, Serving, Side, Ticket, commit,
     commit::{COMMIT, Commits},
+    judge::Then,
+    questions::{About, Questions},
     reading,
     replies::{self, Era},
     requests::{AgentCall, Answered, Asked, Listing, Purpose, Requests},
@@ -28,6 +32,8 @@ use crate::{
 pub(crate) struct Options {
     /// Checks calls.
     pub(crate) guarding: Option<Guarding>,
+    /// Has writes judged by a model.
+    pub(crate) judging: Option<Judging>,
     /// Runs a flow.
     pub(crate) serving: Option<Serving>,
     /// Adds the commit tool.
@@ -40,12 +46,14 @@ pub(crate) struct Options {
 #[derive(Debug)]
 pub(crate) struct Active {
     /// The session so far, as its log would hold it.
-    episode: EpisodeBuilder,
+    pub(super) episode: EpisodeBuilder,
     pub(super) requests: Requests,
     pub(super) tools: ServerTools,
     /// The era of the host's last request.
     pub(super) era: Era,
     guarding: Option<Guarding>,
+    pub(super) judging: Option<Judging>,
+    pub(super) questions: Questions,
     pub(super) serving: Option<Serving>,
     commits: Option<Commits>,
     listens: bool,
@@ -68,6 +76,17 @@ struct Ends {
     server_left: bool,
 }
 
+/// What comes of checking a call.
+#[derive(Debug)]
+pub(super) enum Check {
+    /// It goes on.
+    Passed,
+    /// It is refused, for this reason.
+    Refused(String),
+    /// The guards pass it, and the judge has still to say.
+    Undecided(Box<Judgment>),
+}
+
 /// What goes on once the conversation has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
@@ -86,6 +105,8 @@ impl Active {
             tools: ServerTools::default(),
             era: Era::default(),
             guarding: options.guarding,
+            judging: options.judging,
+            questions: Questions::default(),
             serving: options.serving,
             commits: options.commit.then(Commits::default),
             listens: options.listens,
@@ -102,9 +123,10 @@ impl Active {
             Event::Line(Side::Host, line) => self.host_line(at, line, acts),
             Event::Line(Side::Server, line) => self.server_line(at, line, acts),
             Event::Amended { instead, .. } => self.amended_line(at, instead, acts),
+            Event::Answered(ticket, answer) => self.answered(at, ticket, answer, acts),
             Event::Said(line) => self.said(at, &line),
             Event::Listened => self.listened(at, acts),
-            Event::Closed(Side::Host) => self.ends.host_closed = true,
+            Event::Closed(Side::Host) => self.host_closed(acts),
             Event::Closed(Side::Server) => self.server_closed(at, acts),
             Event::Left(Side::Server) => self.ends.server_left = true,
             Event::Left(Side::Host) | Event::Tick => {}
@@ -172,30 +194,84 @@ impl Active {
             };
         }
         // Against the session before this call.
-        let refusal = self.refusal(&call, spelling.as_deref(), acts);
-        match (refusal, id) {
-            (None, Some((id, spelling))) => {
-                let agent = AgentCall {
-                    id: id.clone(),
-                    spelling,
-                    tool: call.name,
-                    is_cancelled: false,
-                };
-                self.requests.asked(id, Asked::Call(agent));
-                self.pass(at, line, message, acts);
-            }
-            (None, None) => self.pass(at, line, message, acts),
-            (Some(reason), Some((_, spelling))) => {
-                self.note(at, Who::Client, message);
-                self.send(
-                    at,
-                    Side::Host,
-                    commit::refusal(&spelling, &era, &call.name, &reason),
-                    acts,
-                );
+        let check = self.check(&call, spelling.as_deref(), acts);
+        self.note(at, Who::Client, message);
+        let agent_call = |(id, spelling): (Id, String)| {
+            let call = AgentCall {
+                id: id.clone(),
+                spelling,
+                tool: call.name.clone(),
+                is_cancelled: false,
+            };
+            (id, Asked::Call(call))
+        };
+        match check {
+            Check::Passed => {
+                if let Some((id, asked)) = id.map(agent_call) {
+                    self.requests.asked(id, asked);
+                }
+                acts.push(Act::Forward(Side::Server, line));
             }
             // Without an id there is nobody to answer; what was refused has been said.
-            (Some(_), None) => {}
+            Check::Refused(reason) => {
+                if let Some(spelling) = spelling {
+                    self.send(
+                        at,
+                        Side::Host,
+                        commit::refusal(&spelling, &era, &call.name, &reason),
+                        acts,
+                    );
+                }
+            }
+            Check::Undecided(judgment) => {
+                // In use from now on, though the server does not have it.
+                if let Some((id, _)) = &id {
+                    self.requests.asked(id.clone(), Asked::Other);
+                }
+                let then = Then::Forward {
+                    line,
+                    asked_as: id,
+                    era,
+                };
+                self.hold_for_judge(at, &call.name, *judgment, then, acts);
+            }
+        }
+    }
+
+    /// What the guards say of a call, against the session so far. Says on stderr what is refused.
+    pub(super) fn check(
+        &mut self,
+        call: &ToolCall,
+        asked_as: Option<&str>,
+        acts: &mut Vec<Act>,
+    ) -> Check {
+        let Some(guarding) = &self.guarding else {
+            return Check::Passed;
+        };
+        let checked = guarding.check(call, asked_as, acts);
+        if let Some(reason) = checked.refusal() {
+            acts.push(Act::Say(format!("refused {}: {reason}", call.name)));
+            return Check::Refused(reason);
+        }
+        match (&self.judging, checked.word_list()) {
+            (Some(judging), Some(word_list)) => {
+                Check::Undecided(Box::new(judging.judge(guarding.facts(), call, word_list)))
+            }
+            _ => Check::Passed,
+        }
+    }
+
+    fn answered(
+        &mut self,
+        at: Millis,
+        ticket: Ticket,
+        answer: Result<Response, String>,
+        acts: &mut Vec<Act>,
+    ) {
+        match self.questions.answered(ticket) {
+            Some(About::Judgment) => self.judge_answered(at, ticket, answer, acts),
+            Some(About::Decision) => self.decision_answered(at, ticket, &answer, acts),
+            None => {}
         }
     }
 
@@ -369,6 +445,10 @@ impl Active {
                 self.note(at, Who::Client, message);
                 return self.cancel_commit(at, id, acts);
             }
+            if self.drop_held_call(at, id, acts) {
+                self.note(at, Who::Client, message);
+                return;
+            }
             if let Some(position) = self
                 .kept_back
                 .iter()
@@ -420,8 +500,14 @@ impl Active {
         }
     }
 
+    fn host_closed(&mut self, acts: &mut Vec<Act>) {
+        self.ends.host_closed = true;
+        self.stop_asking(acts);
+    }
+
     fn server_closed(&mut self, at: Millis, acts: &mut Vec<Act>) {
         self.ends.server_closed = true;
+        self.drop_all_held_calls();
         self.requests.give_up(&Purpose::Lookup);
         self.cut_run_short(acts);
         for id in self.commits.as_ref().map(Commits::ids).unwrap_or_default() {
@@ -469,6 +555,7 @@ impl Active {
     /// Ends the server's input once the host has said its last and nothing of it is kept back.
     fn close_server(&mut self, acts: &mut Vec<Act>) {
         let is_due = self.ends.host_closed
+            && !self.judging.as_ref().is_some_and(Judging::holds_any)
             && self.kept_back.is_empty()
             && !acts.iter().any(|act| matches!(act, Act::Admit(_)));
         if is_due && !self.has_closed_server {
@@ -507,8 +594,9 @@ impl Active {
         !self.ends.host_closed && !self.ends.server_closed && !self.ends.server_left
     }
 
-    pub(super) fn guarding(&self) -> Option<&Guarding> {
-        self.guarding.as_ref()
+    /// Whether the server's input is open, be it only for what was held when the host ended.
+    pub(super) fn server_takes_input(&self) -> bool {
+        !self.has_closed_server && !self.ends.server_closed && !self.ends.server_left
     }
 
     pub(super) fn serving_mut(&mut self) -> Option<&mut Serving> {
@@ -553,6 +641,11 @@ impl Active {
         let effect = self.episode.step(at.0, from, message);
         if let Some(guarding) = &mut self.guarding {
             guarding.follow(effect, &self.episode);
+        }
+        if let (Some(judging), Effect::Returned { event, .. }) = (&mut self.judging, effect)
+            && let Some(event) = self.episode.events().get(event)
+        {
+            judging.observe(event);
         }
         if let Some(serving) = &mut self.serving {
             serving.follow(self.episode.events());

@@ -9,7 +9,8 @@ use stretto_trace::ToolCall;
 
 use super::{
     Act, Active, Side,
-    active::Waiting,
+    active::{Check, Waiting},
+    judge::Then,
     replies::{self, Era},
     requests::Purpose,
     splice, tools,
@@ -43,6 +44,8 @@ pub(super) struct Commit {
     spelling: String,
     era: Era,
     left: VecDeque<OneCall>,
+    /// The call that waits for the judge.
+    judged: Option<OneCall>,
     /// The call that the server has.
     sent: Option<OneCall>,
     report: Vec<String>,
@@ -170,6 +173,7 @@ impl Active {
                     spelling,
                     era,
                     left,
+                    judged: None,
                     sent: None,
                     report: Vec::new(),
                 });
@@ -192,25 +196,59 @@ impl Active {
         let Some(next) = commit.left.pop_front() else {
             return self.report(at, id, None, acts);
         };
-        let (spelling, era) = (commit.spelling.clone(), commit.era.clone());
+        let spelling = commit.spelling.clone();
         let call = ToolCall {
             id: spelling.clone(),
             name: next.name.clone(),
             arguments: next.value.clone(),
         };
-        if let Some(reason) = self.refusal(&call, Some(&spelling), acts) {
-            return self.report(at, id, Some((next, Stop::Refused(reason))), acts);
+        match self.check(&call, Some(&spelling), acts) {
+            Check::Refused(reason) => {
+                self.report(at, id, Some((next, Stop::Refused(reason))), acts);
+            }
+            Check::Passed => self.make_commit_call(at, id, next, acts),
+            Check::Undecided(judgment) => {
+                let tool = next.name.clone();
+                if let Some(commit) = self.commits_mut().get_mut(id) {
+                    commit.judged = Some(next);
+                }
+                self.hold_for_judge(at, &tool, *judgment, Then::Commit(id.clone()), acts);
+            }
         }
-        if !self.can_send() {
-            return self.report(at, id, Some((next, Stop::NoAnswer)), acts);
+    }
+
+    /// The judge has had its say about a commit's next call.
+    pub(super) fn commit_call_judged(
+        &mut self,
+        at: Millis,
+        id: &Id,
+        refusal: Option<String>,
+        acts: &mut Vec<Act>,
+    ) {
+        let Some(commit) = self.commits_mut().get_mut(id) else {
+            return;
+        };
+        let Some(call) = commit.judged.take() else {
+            return;
+        };
+        match refusal {
+            Some(reason) => self.report(at, id, Some((call, Stop::Refused(reason))), acts),
+            None => self.make_commit_call(at, id, call, acts),
+        }
+    }
+
+    fn make_commit_call(&mut self, at: Millis, id: &Id, call: OneCall, acts: &mut Vec<Act>) {
+        if !self.server_takes_input() {
+            return self.report(at, id, Some((call, Stop::NoAnswer)), acts);
         }
         let own = self
             .requests
-            .ask(at, Purpose::Commit(id.clone()), &next.name);
-        let request = replies::call(&own, &era, &next.name, &next.arguments);
-        if let Some(commit) = self.commits_mut().get_mut(id) {
-            commit.sent = Some(next);
-        }
+            .ask(at, Purpose::Commit(id.clone()), &call.name);
+        let Some(commit) = self.commits_mut().get_mut(id) else {
+            return;
+        };
+        let request = replies::call(&own, &commit.era, &call.name, &call.arguments);
+        commit.sent = Some(call);
         self.send(at, Side::Server, request, acts);
     }
 
@@ -236,8 +274,10 @@ impl Active {
         commit.report.push(format!("{}:\n{text}", sent.named()));
         if commit.left.is_empty() {
             self.report(at, id, None, acts);
-        } else {
+        } else if self.can_send() {
             self.after_listening(at, Waiting::Commit(id.clone()), acts);
+        } else {
+            self.commit_call_lost(at, id, acts);
         }
     }
 
@@ -246,7 +286,11 @@ impl Active {
         let Some(commit) = self.commits_mut().get_mut(id) else {
             return;
         };
-        let stopped = commit.sent.take().or_else(|| commit.left.pop_front());
+        let stopped = commit
+            .sent
+            .take()
+            .or_else(|| commit.judged.take())
+            .or_else(|| commit.left.pop_front());
         self.report(at, id, stopped.map(|call| (call, Stop::NoAnswer)), acts);
     }
 
@@ -255,6 +299,7 @@ impl Active {
         let commits = self.commits_mut();
         if let Some(position) = commits.position(id) {
             commits.under_way.remove(position);
+            self.drop_held_commit_call(at, id, acts);
             self.give_up(
                 at,
                 &Purpose::Commit(id.clone()),
@@ -295,18 +340,6 @@ impl Active {
             replies::result(&commit.spelling, &commit.era, &text, is_error),
             acts,
         );
-    }
-
-    /// Why the guards refuse a call, if they do. Says so on stderr.
-    pub(super) fn refusal(
-        &mut self,
-        call: &ToolCall,
-        asked_as: Option<&str>,
-        acts: &mut Vec<Act>,
-    ) -> Option<String> {
-        let reason = self.guarding()?.check(call, asked_as, acts).refusal()?;
-        acts.push(Act::Say(format!("refused {}: {reason}", call.name)));
-        Some(reason)
     }
 }
 

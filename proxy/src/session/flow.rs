@@ -9,13 +9,15 @@ use std::{
 use bytes::Bytes;
 use serde_json::Value;
 use stretto_flow::{
-    Answer, DecisionSite, Flow, Grants, Live, LookedUp, Next, Run, RunRecord, Settings, Taken,
-    Verdict, appended_text, lookup_result,
+    Answer, Decision, DecisionSite, Flow, Grants, Live, LookedUp, Next, Open, Opening, Run,
+    RunRecord, Settings, Taken, Verdict, appended_text, lookup_result,
 };
+use stretto_oracle::{Key, Response};
 
 use super::{
-    Act, Active, Side, SideLog,
+    Act, Active, Side, SideLog, Ticket,
     active::Waiting,
+    questions::About,
     replies,
     requests::{AgentCall, Purpose},
     splice,
@@ -70,6 +72,8 @@ struct Running {
 enum Step {
     /// The conversation, to decide at that site.
     Deciding(DecisionSite),
+    /// The model's answer, to decide at that site.
+    Asking(Box<Question>),
     /// The server's answer to this lookup.
     LookingUp {
         tool: String,
@@ -77,6 +81,16 @@ enum Step {
     },
     /// Nothing: it is being told what came.
     Resuming,
+}
+
+/// A decision that waits for the model.
+#[derive(Debug)]
+struct Question {
+    ticket: Ticket,
+    site: DecisionSite,
+    open: Open,
+    key: Key,
+    asked: Millis,
 }
 
 impl Serving {
@@ -197,20 +211,95 @@ impl Active {
         let Some(running) = &mut serving.running else {
             return;
         };
-        let decision = match serving.live.decide(&running.after, &serving.settings) {
-            Ok(decision) => decision,
+        match serving.live.open(&running.after, &serving.settings) {
+            Ok(Opening::Decided(decision)) => self.decided(at, at, &site, decision, acts),
+            Ok(Opening::Open(open)) => {
+                let session = self.episode.after_call(&running.after);
+                let request = serving.live.flow().question(&open, &session);
+                let key = request.key();
+                serving.questions += 1;
+                let ticket = self.questions.put(About::Decision, request, acts);
+                running.step = Step::Asking(Box::new(Question {
+                    ticket,
+                    site,
+                    open: *open,
+                    key,
+                    asked: at,
+                }));
+            }
             Err(error) => {
                 acts.push(Act::Say(format!(
                     "the flow hands back after {}: {error}",
                     running.call.tool
                 )));
                 let next = running.run.resume(Answer::HandBack);
-                return self.go_on_with_run(at, next, acts);
+                self.go_on_with_run(at, next, acts);
+            }
+        }
+    }
+
+    /// The model has answered the question about the run's next step, or will not.
+    pub(super) fn decision_answered(
+        &mut self,
+        at: Millis,
+        ticket: Ticket,
+        answer: &Result<Response, String>,
+        acts: &mut Vec<Act>,
+    ) {
+        let Some(serving) = self.serving.as_mut() else {
+            return;
+        };
+        let Some(running) = &mut serving.running else {
+            return;
+        };
+        let question = match mem::replace(&mut running.step, Step::Resuming) {
+            Step::Asking(question) if question.ticket == ticket => question,
+            step => {
+                running.step = step;
+                return;
             }
         };
-        if decision.heard.key.is_some() {
-            serving.questions += 1;
+        if let Err(error) = answer {
+            acts.push(Act::Say(format!(
+                "the flow hands back after {}: {error}",
+                running.call.tool
+            )));
         }
+        let answer = answer.as_ref().map_err(String::as_str);
+        let task_id = serving.settings.task_id.clone();
+        let decision = serving
+            .live
+            .flow()
+            .settle(question.open, &question.key, &task_id, answer);
+        self.decided(at, question.asked, &question.site, decision, acts);
+    }
+
+    /// The host says no more: an open question is not waited for.
+    pub(super) fn stop_asking(&mut self, acts: &mut Vec<Act>) {
+        let running = self
+            .serving
+            .as_ref()
+            .and_then(|serving| serving.running.as_ref());
+        if running.is_some_and(|running| matches!(running.step, Step::Asking(_))) {
+            self.cut_run_short(acts);
+        }
+    }
+
+    /// Logs what was decided, and does it.
+    fn decided(
+        &mut self,
+        at: Millis,
+        since: Millis,
+        site: &DecisionSite,
+        decision: Decision,
+        acts: &mut Vec<Act>,
+    ) {
+        let Some(serving) = self.serving.as_mut() else {
+            return;
+        };
+        let Some(running) = &mut serving.running else {
+            return;
+        };
         let grants = Grants {
             named: serving.granted.as_ref(),
             listed: self.tools.known(),
@@ -223,7 +312,7 @@ impl Active {
         let line = decision.line(&Taken {
             after: &after,
             address: &site.address,
-            ms: 0,
+            ms: (at - since).0,
             shadow: serving.is_shadow,
             withheld: withheld.as_deref(),
         });

@@ -3,7 +3,7 @@
 use serde_json::value::RawValue;
 use stretto_guards::{Checked, Facts, Guards};
 use stretto_trace::{
-    Event, ToolCall,
+    ToolCall,
     mcp::{Effect, EpisodeBuilder},
 };
 
@@ -46,12 +46,17 @@ impl Guarding {
         checked
     }
 
+    /// What the session has shown.
+    pub(super) fn facts(&self) -> &Facts {
+        &self.facts
+    }
+
     /// Takes in what a message meant.
     pub(super) fn follow(&mut self, effect: Effect, episode: &EpisodeBuilder) {
         match effect {
             Effect::Said(event) | Effect::Returned { event, .. } => {
                 if let Some(event) = episode.events().get(event) {
-                    self.observe(event);
+                    self.facts.observe(event);
                 }
             }
             Effect::Called(at) => {
@@ -61,9 +66,5 @@ impl Guarding {
             }
             Effect::None | Effect::Retried(_) | Effect::Cancelled(_) | Effect::Interim(_) => {}
         }
-    }
-
-    fn observe(&mut self, event: &Event) {
-        self.facts.observe(event);
     }
 }

@@ -139,6 +139,11 @@ impl Requests {
             .map_or(Answered::Unknown, Answered::Host)
     }
 
+    /// The host's request is answered, or dropped, without the server having it.
+    pub(super) fn forget(&mut self, id: &Id) {
+        self.host.remove(id);
+    }
+
     /// Whether an answer with this id is for the proxy itself.
     pub(super) fn is_own(&self, id: &Id) -> bool {
         self.own.contains_key(id) || self.given_up.contains(id)

@@ -1,0 +1,65 @@
+//! Questions on their way to a System-One model.
+
+use stretto_oracle::{Answered, AskError, Oracle, Request, Response};
+use tokio::task::JoinSet;
+use tracing::warn;
+
+use crate::session::Ticket;
+
+/// Asks, beside everything else.
+///
+/// Dropping it gives up what is still asked.
+#[derive(Debug, Default)]
+pub(crate) struct Asker {
+    oracle: Option<Oracle>,
+    asked: JoinSet<(Ticket, Result<Answered, AskError>)>,
+    has_said_not_kept: bool,
+}
+
+impl Asker {
+    /// Asks `oracle`.
+    pub(crate) fn of(oracle: Oracle) -> Self {
+        Self {
+            oracle: Some(oracle),
+            ..Self::default()
+        }
+    }
+
+    /// Puts a question. Its answer comes from [`Asker::next`].
+    pub(crate) fn ask(&mut self, ticket: Ticket, request: Request) {
+        // A session without an oracle has nothing that asks.
+        let Some(oracle) = self.oracle.clone() else {
+            return;
+        };
+        self.asked
+            .spawn(async move { (ticket, oracle.ask(request).await) });
+    }
+
+    /// Whether any question is open.
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
+    /// The next answer, or why there is none, on one line. For ever pending when nothing is asked. Cancel safe.
+    pub(crate) async fn next(&mut self) -> (Ticket, Result<Response, String>) {
+        loop {
+            match self.asked.join_next().await {
+                Some(Ok((ticket, answer))) => return (ticket, self.unpack(answer)),
+                // A task that was dropped or broke: nothing can be said about its question.
+                Some(Err(_)) => {}
+                None => std::future::pending::<()>().await,
+            }
+        }
+    }
+
+    fn unpack(&mut self, answer: Result<Answered, AskError>) -> Result<Response, String> {
+        let answered = answer.map_err(|error| error.one_line())?;
+        if let Some(error) = &answered.not_kept
+            && !self.has_said_not_kept
+        {
+            self.has_said_not_kept = true;
+            warn!("an answer could not be kept: {error}; it is asked for again the next time");
+        }
+        Ok(answered.response)
+    }
+}

@@ -1,0 +1,44 @@
+//! Questions to a System-One model. They are asked beside the traffic: only what depends on
+//! an answer waits for it.
+
+use std::collections::HashMap;
+
+use stretto_oracle::Request;
+
+use super::Act;
+
+/// Names a question, so that its answer finds its way back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Ticket(u64);
+
+/// What a question is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum About {
+    /// The flow's next step.
+    Decision,
+    /// Whether a write was confirmed.
+    Judgment,
+}
+
+/// The questions that are with the model.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    put: u64,
+    open: HashMap<Ticket, About>,
+}
+
+impl Questions {
+    /// Puts a question.
+    pub(super) fn put(&mut self, about: About, request: Request, acts: &mut Vec<Act>) -> Ticket {
+        self.put += 1;
+        let ticket = Ticket(self.put);
+        self.open.insert(ticket, about);
+        acts.push(Act::Ask(ticket, Box::new(request)));
+        ticket
+    }
+
+    /// What the question was about whose answer has come.
+    pub(super) fn answered(&mut self, ticket: Ticket) -> Option<About> {
+        self.open.remove(&ticket)
+    }
+}
