@@ -12,7 +12,9 @@ use stretto_harness::suite::Suite;
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a package has a folder above it");
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("a package has a folder above it");
     let programs = Programs {
         proxy: env!("CARGO_BIN_EXE_stretto-proxy").into(),
         demo: env!("CARGO_BIN_EXE_stretto-mcp-demo").into(),
@@ -20,7 +22,9 @@ fn main() -> ExitCode {
     let suite: &'static Suite = match Suite::read(checkout, programs) {
         Ok(suite) => Box::leak(Box::new(suite)),
         Err(error) => {
-            let trial = Trial::test("the scenarios can be read", move || Err(Failed::from(error.to_string())));
+            let trial = Trial::test("the scenarios can be read", move || {
+                Err(Failed::from(error.to_string()))
+            });
             return libtest_mimic::run(&arguments, vec![trial]).exit_code();
         }
     };

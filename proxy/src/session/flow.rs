@@ -222,7 +222,7 @@ impl Active {
                 running.step = Step::Asking(Box::new(Question {
                     ticket,
                     site,
-                    open: *open,
+                    open,
                     key,
                     asked: at,
                 }));
