@@ -133,7 +133,7 @@ struct WrittenListing {
 }
 
 /// A server, described by data.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Script {
     pub(crate) server: ServerSays,
     /// The built-in world that answers what no rule does.
@@ -141,7 +141,7 @@ pub(crate) struct Script {
     /// The tools it lists to begin with.
     pub(crate) listing: Listing,
     /// The listings that the timeline may take later.
-    pub(crate) listings: BTreeMap<String, Listing>,
+    pub(crate) listings: BTreeMap<String, Change>,
     /// How many tools a page holds; 0 for all.
     pub(crate) page_size: usize,
     /// Whether a call that waits lets others pass.
@@ -235,8 +235,8 @@ impl Script {
         };
         let mut listings = BTreeMap::new();
         for (name, listing) in written.listings {
-            let listing = Listing::of(&tools, listing, &format!("listings.{name}"))?;
-            listings.insert(name, listing);
+            let change = Change::of(listing, &format!("listings.{name}"))?;
+            listings.insert(name, change);
         }
 
         let mut rules = Vec::new();
@@ -277,10 +277,7 @@ impl Script {
                     .or_else(|| relists.then(|| json!({"tools": {"listChanged": true}}))),
             },
             world,
-            listing: Listing {
-                tools,
-                hidden: Vec::new(),
-            },
+            listing: Listing::of(tools),
             listings,
             page_size: written.page_size,
             concurrent: written.concurrent.unwrap_or(true),
@@ -324,6 +321,12 @@ impl Script {
                 ));
             }
         }
+        let sends_bytes =
+            |entry: &&Entry| matches!(&entry.deed, Deed::Fault(fault) if fault.bytes.is_some());
+        if over_http && let Some(entry) = self.timeline.iter().find(sends_bytes) {
+            let what = "fault: over HTTP, `bytes` needs an answer to stand before";
+            return Err(ScriptError::at(entry.label.clone(), what));
+        }
         if let Some(option) = another_answers
             && self.describes_a_server
         {
@@ -346,37 +349,67 @@ pub fn check_script(text: &str) -> Result<(), ScriptError> {
 }
 
 impl Listing {
-    /// A listing that differs from the first one.
-    fn of(
-        tools_at_first: &[Value],
-        written: WrittenListing,
-        place: &str,
-    ) -> Result<Self, ScriptError> {
-        let mut listed = tools_at_first.to_vec();
-        for tool in tools(&written.tools, &format!("{place}.tools"))? {
-            match listed
-                .iter_mut()
-                .find(|listed| listed["name"] == tool["name"])
-            {
-                Some(listed) => *listed = tool,
-                None => listed.push(tool),
-            }
+    /// A listing of these tools.
+    pub(crate) fn of(tools: Vec<Value>) -> Self {
+        Self {
+            tools,
+            hidden: Vec::new(),
         }
-        listed.retain(|tool| !written.hide.iter().any(|hidden| tool["name"] == **hidden));
-        for (name, hint) in &written.hint {
+    }
+
+    /// Whether a tool of this name is listed.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.tools.iter().any(|tool| tool["name"] == name)
+    }
+}
+
+/// How a later listing differs from the first.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Change {
+    hide: Vec<String>,
+    hint: BTreeMap<String, Hint>,
+    tools: Vec<Value>,
+}
+
+impl Change {
+    fn of(written: WrittenListing, place: &str) -> Result<Self, ScriptError> {
+        let hint = written.hint.into_iter().map(|(name, hint)| {
             let hint = match hint {
                 None => Hint::None,
                 Some(false) => Hint::False,
                 Some(true) => Hint::True,
             };
-            for tool in listed.iter_mut().filter(|tool| tool["name"] == **name) {
-                tool["annotations"] = worlds::annotations(hint);
+            (name, hint)
+        });
+        Ok(Self {
+            hide: written.hide,
+            hint: hint.collect(),
+            tools: tools(&written.tools, &format!("{place}.tools"))?,
+        })
+    }
+
+    /// The listing that the first one becomes.
+    pub(crate) fn apply(&self, first: &[Value]) -> Listing {
+        let mut listed = first.to_vec();
+        for tool in &self.tools {
+            match listed
+                .iter_mut()
+                .find(|listed| listed["name"] == tool["name"])
+            {
+                Some(listed) => *listed = tool.clone(),
+                None => listed.push(tool.clone()),
             }
         }
-        Ok(Self {
+        listed.retain(|tool| !self.hide.iter().any(|hidden| tool["name"] == **hidden));
+        for (name, hint) in &self.hint {
+            for tool in listed.iter_mut().filter(|tool| tool["name"] == **name) {
+                tool["annotations"] = worlds::annotations(*hint);
+            }
+        }
+        Listing {
             tools: listed,
-            hidden: written.hide,
-        })
+            hidden: self.hide.clone(),
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::replay::Replay;
 use crate::script::answers::{Answers, Verdict};
 use crate::script::manners::Manners;
 use crate::script::timeline::{Entry, Moment};
-use crate::script::{Listing, Script, ScriptError, ServerSays};
+use crate::script::{Change, Listing, Script, ScriptError, ServerSays};
 use crate::transcript::Transcript;
 use crate::worlds::{self, World};
 use crate::{VERSION, voice};
@@ -35,7 +35,10 @@ pub(crate) struct Server {
     page_size: usize,
     /// Whether a call that waits lets others pass.
     pub(crate) concurrent: bool,
-    listings: BTreeMap<String, Listing>,
+    /// What it lists to begin with: what a legacy host sees, and what a modern one sees.
+    first: Listing,
+    modern_first: Listing,
+    listings: BTreeMap<String, Change>,
     timeline: Vec<Entry>,
     has_rules: bool,
     is_built_in: bool,
@@ -110,64 +113,43 @@ impl Server {
     }
 
     fn of(base: Base, script: Option<Script>, era: Era, transcript: Transcript) -> Self {
-        let (mut listing, mut modern_listing) = match &base {
-            Base::Script | Base::Replay(_) | Base::Live => (Listing::default(), Listing::default()),
-            Base::World(world) => (
-                Listing {
-                    tools: world.tools(),
-                    ..Listing::default()
-                },
-                Listing {
-                    tools: world.modern_tools(),
-                    ..Listing::default()
-                },
-            ),
-        };
+        let is_built_in = script.is_none();
         // A built-in world waits its calls out one after another.
-        let mut server = Self {
-            says: ServerSays::default(),
+        let concurrent = !matches!(base, Base::World(_));
+        let script = script.unwrap_or_else(|| Script {
+            concurrent,
+            ..Script::default()
+        });
+        let (first, modern_first) = match &base {
+            Base::Script => (script.listing.clone(), script.listing),
+            Base::World(world) => (
+                Listing::of(world.tools()),
+                Listing::of(world.modern_tools()),
+            ),
+            Base::Replay(_) | Base::Live => (Listing::default(), Listing::default()),
+        };
+        Self {
+            says: script.server,
             era,
-            page_size: 0,
-            concurrent: !matches!(base, Base::World(_)),
-            listings: BTreeMap::new(),
-            timeline: Vec::new(),
-            has_rules: false,
-            is_built_in: script.is_none(),
-            manners: Manners::default(),
+            base,
+            page_size: script.page_size,
+            concurrent: script.concurrent,
+            listings: script.listings,
+            has_rules: !script.answers.rules.is_empty(),
+            is_built_in,
+            manners: script.http,
             transcript,
             state: Mutex::new(State {
-                answers: Answers::default(),
-                listing: Listing::default(),
-                modern_listing: Listing::default(),
-                has_come: Vec::new(),
+                answers: script.answers,
+                listing: first.clone(),
+                modern_listing: modern_first.clone(),
+                has_come: vec![false; script.timeline.len()],
                 fired: Vec::new(),
             }),
-            base,
-        };
-        let mut answers = Answers::default();
-        if let Some(script) = script {
-            if matches!(server.base, Base::Script) {
-                listing = script.listing.clone();
-                modern_listing = script.listing;
-            }
-            server.says = script.server;
-            server.page_size = script.page_size;
-            server.concurrent = script.concurrent;
-            server.listings = script.listings;
-            server.timeline = script.timeline;
-            server.has_rules = !script.answers.rules.is_empty();
-            server.manners = script.http;
-            answers = script.answers;
+            first,
+            modern_first,
+            timeline: script.timeline,
         }
-        let has_come = vec![false; server.timeline.len()];
-        server.state = Mutex::new(State {
-            answers,
-            listing,
-            modern_listing,
-            has_come,
-            fired: Vec::new(),
-        });
-        server
     }
 
     /// What the server does about a message.
@@ -404,13 +386,9 @@ impl Server {
         let Base::World(world) = &self.base else {
             return Err(RpcError::no_tool(name));
         };
-        if !self
-            .state()
-            .listing(is_modern)
-            .tools
-            .iter()
-            .any(|tool| tool["name"] == name)
-        {
+        // A listing of a script may name tools that the world does not have.
+        let is_listed = self.state().listing(is_modern).has(name);
+        if !(is_listed && self.modern_first.has(name)) {
             return Err(RpcError::no_tool(name));
         }
         if is_modern && let Some(outcome) = world.call_back(name, call) {
@@ -447,10 +425,10 @@ impl Server {
 
     /// Takes another listing.
     pub(crate) fn relist(&self, name: &str) {
-        if let Some(listing) = self.listings.get(name) {
+        if let Some(change) = self.listings.get(name) {
             let mut state = self.state();
-            state.listing = listing.clone();
-            state.modern_listing = listing.clone();
+            state.listing = change.apply(&self.first.tools);
+            state.modern_listing = change.apply(&self.modern_first.tools);
         }
     }
 

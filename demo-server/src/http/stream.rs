@@ -1,7 +1,8 @@
 //! An event stream to a client, and what may become of it on the way.
 
 use std::io;
-use std::net::TcpStream;
+use std::mem;
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -13,8 +14,9 @@ use crate::script::faults::Fault;
 
 /// An event stream to a client.
 pub(super) struct Stream<'a> {
-    /// None once it has been dropped early.
-    body: Option<Body<&'a TcpStream>>,
+    state: State<'a>,
+    out: &'a TcpStream,
+    keeps_alive: bool,
     endpoint: &'a Endpoint,
     /// The session that keeps the events, and under which stream.
     kept: Option<(Arc<Session>, Option<StreamId>)>,
@@ -23,6 +25,15 @@ pub(super) struct Stream<'a> {
     cuts_the_last: bool,
     /// Whether the next event is the last.
     pub(super) is_at_the_end: bool,
+}
+
+/// How far a stream is.
+enum State<'a> {
+    Open(Body<&'a TcpStream>),
+    /// It has ended early, as a fault had it.
+    Dropped,
+    /// It has ended in the middle, and its connection with it.
+    Broken,
 }
 
 impl<'a> Stream<'a> {
@@ -36,7 +47,9 @@ impl<'a> Stream<'a> {
         fault: &Fault,
     ) -> io::Result<Self> {
         Ok(Self {
-            body: Some(wire::open(out, head, keeps_alive, manner(fault))?),
+            state: State::Open(wire::open(out, head, keeps_alive, manner(fault))?),
+            out,
+            keeps_alive,
             endpoint,
             kept: session.map(|session| (Arc::clone(session), None)),
             left: fault.drop_after,
@@ -101,31 +114,45 @@ impl<'a> Stream<'a> {
     }
 
     pub(super) fn raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match &mut self.body {
-            Some(body) => body.write(bytes),
-            None => Ok(()),
+        let State::Open(body) = &mut self.state else {
+            return Ok(());
+        };
+        match body.write(bytes) {
+            Err(_) if self.kept.is_some() => {
+                // The rest is kept for a client that asks for it, and this one hears of the end now.
+                self.state = State::Broken;
+                self.out.shutdown(Shutdown::Both).ok();
+                Ok(())
+            }
+            written => written,
         }
     }
 
     /// Ends the stream early when its events are used up. What comes later is kept, if events
     /// are, for a client that asks for the rest.
     fn drop_if_over(&mut self) -> io::Result<()> {
-        if self.left != Some(0) {
+        if self.left != Some(0) || !matches!(self.state, State::Open(_)) {
             return Ok(());
         }
-        match self.body.take() {
-            Some(body) => body.end(),
-            None => Ok(()),
+        let State::Open(body) = mem::replace(&mut self.state, State::Dropped) else {
+            return Ok(());
+        };
+        body.end()?;
+        if !self.keeps_alive {
+            // Only the end of the connection ends such a body.
+            self.out.shutdown(Shutdown::Write)?;
         }
+        Ok(())
     }
 
-    pub(super) fn end(mut self) -> io::Result<()> {
+    pub(super) fn end(self) -> io::Result<()> {
         if let Some((session, Some(stream))) = &self.kept {
             session.close_stream(*stream);
         }
-        match self.body.take() {
-            Some(body) => body.end(),
-            None => Ok(()),
+        match self.state {
+            State::Open(body) => body.end(),
+            State::Dropped => Ok(()),
+            State::Broken => Err(io::ErrorKind::ConnectionAborted.into()),
         }
     }
 }

@@ -90,7 +90,7 @@ fn a_listing_hides_changes_and_adds_tools() {
             "listings": {"v2": {"hide": ["c"], "hint": {"b": null, "a": false}, "tools": [{"name": "d"}, {"name": "a", "title": "A"}]}}}"#,
     )
     .unwrap();
-    let v2 = &script.listings["v2"];
+    let v2 = script.listings["v2"].apply(&script.listing.tools);
     let schema = json!({"type": "object"});
     assert_eq!(
         v2.tools,

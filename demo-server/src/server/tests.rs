@@ -267,3 +267,32 @@ fn a_world_under_a_script_answers_what_no_rule_does() {
         2
     );
 }
+
+#[test]
+fn a_listing_over_a_world_keeps_what_modern_hosts_see_and_gives_it_no_new_tools() {
+    let script = Script::read(
+        r#"{"world": "echo", "listings": {"v2": {"hide": ["update"], "tools": [{"name": "new"}]}}}"#,
+    )
+    .unwrap();
+    let server = Server::of(
+        Base::World(Box::new(worlds::Echo)),
+        Some(script),
+        Era::Dual,
+        Transcript::none(),
+    );
+    server.relist("v2");
+    let names: Vec<Value> = server
+        .modern_tools()
+        .iter()
+        .map(|tool| tool["name"].clone())
+        .collect();
+    assert_eq!(names, ["lookup", "ask", "new"]);
+    assert_eq!(
+        ask(&server, "tools/call", json!({"name": "new"}))["error"]["message"],
+        "Unknown tool: new"
+    );
+    assert_eq!(
+        ask(&server, "tools/call", json!({"name": "lookup"}))["result"]["isError"],
+        false
+    );
+}

@@ -408,6 +408,41 @@ pub(crate) fn the_stream_of_a_post_is_resumed_by_a_get() {
     assert_eq!(rest.len(), 2);
 }
 
+pub(crate) fn a_dropped_stream_ends_at_once_though_the_call_goes_on() {
+    let files = Files::of(
+        &json!({"http": {"get_ids": true}, "answers": [{"tool": "a", "text": "ok", "delay_ms": 9000, "fault": {"drop_after": 0}}]}),
+    );
+    let served = Served::script(&files);
+    let session = served.session();
+    let body = call().to_string();
+    let mut stream = served.connect();
+    stream
+        .set_read_timeout(Some(std::time::Duration::from_secs(8)))
+        .unwrap();
+    write!(stream, "POST /mcp HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n{POST}{session}\r\n{body}", body.len()).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
+    assert_eq!(Answer::of(&answer).body, "id: 1\ndata:\n\n");
+}
+
+pub(crate) fn the_rest_of_a_body_that_breaks_off_is_kept_for_a_get() {
+    let files = Files::of(
+        &json!({"http": {"get_ids": true}, "answers": [{"tool": "a", "text": "ok", "fault": {"cut": 12}}]}),
+    );
+    let served = Served::script(&files);
+    let session = served.session();
+    assert_eq!(served.post(&session, &call()).body, "id: 1\ndata:\n");
+    let rest = served
+        .ask(
+            "GET",
+            "/mcp",
+            &format!("{GET}{session}Last-Event-ID: 1\r\n"),
+            "",
+        )
+        .events();
+    assert_eq!(rest.len(), 2);
+}
+
 pub(crate) fn delete_has_the_status_that_is_asked_for_or_none() {
     let (_files, served) = manners(&json!({"delete": 405}));
     let session = served.session();

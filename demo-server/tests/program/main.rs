@@ -118,6 +118,8 @@ tests! {
         get_gets_what_is_asked_for,
         a_get_goes_on_where_the_last_ended,
         the_stream_of_a_post_is_resumed_by_a_get,
+        a_dropped_stream_ends_at_once_though_the_call_goes_on,
+        the_rest_of_a_body_that_breaks_off_is_kept_for_a_get,
         delete_has_the_status_that_is_asked_for_or_none,
         auth_is_required_as_by_the_option,
         what_the_timeline_sends_waits_for_a_stream,
