@@ -13,6 +13,9 @@
 //! | one per weighed predicate | the `logit` of its answer, on the options it favors |
 //! | the last | the `logit` of how often the model was right at the site, on its pick |
 
+mod conditional_logit;
+mod fit;
+mod predicates;
 mod shipped;
 
 use std::collections::BTreeMap;
@@ -25,7 +28,11 @@ use crate::file::{Favors, Fit, Predicate, Rates};
 use crate::flow::{Flow, RESPOND, site_name};
 use crate::questions::{GO_ON, NEXT, TOOL, predicate_id};
 
+pub use fit::{FitError, Fitting};
 pub use shipped::{ArbiterError, ArbiterFile, ArbiterLoadError, NoArbiter};
+
+/// How many weights a fit has beside those of the weighed predicates.
+const OWN_WEIGHTS: usize = 5;
 
 /// The least probability that a logarithm is taken of.
 const LEAST: f64 = 1e-6;

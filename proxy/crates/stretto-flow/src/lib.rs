@@ -155,7 +155,7 @@ mod step;
 mod value;
 
 pub use appended::{HEADING, LookedUp, appended_text, lookup_result};
-pub use arbiter::{ArbiterError, ArbiterFile, ArbiterLoadError, NoArbiter};
+pub use arbiter::{ArbiterError, ArbiterFile, ArbiterLoadError, FitError, Fitting, NoArbiter};
 pub use decide::{
     Choice, Decider, DeciderError, Decision, Heard, Open, Opening, Policy, Settings, Verdict,
 };

@@ -4,13 +4,11 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::OWN_WEIGHTS;
 use crate::file::{Fit, FlowFile, Predicate, Provenance};
 
 /// How many fits a flow with an arbiter has. A shipped one is the same for every task.
 const FOLDS: usize = 5;
-
-/// How many weights a fit has beside those of the weighed predicates.
-const OWN_WEIGHTS: usize = 5;
 
 /// An arbiter in a file of its own. Fields are in the order of writing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
