@@ -17,6 +17,7 @@
 mod after_call;
 pub mod episode;
 pub mod mcp;
+pub mod redact;
 
 pub use after_call::AfterCall;
 pub use episode::{Episode, Event, ToolCall, ToolDoc, ToolKind, ToolManifest, TurnUsage};
