@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
-use crate::{answers, confirm, flows, guards, learn, show};
+use crate::{answers, confirm, flows, guards, learn, promote, show};
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
 #[derive(Debug, Parser)]
@@ -42,6 +42,8 @@ pub enum Command {
     ImportAnswers(answers::ImportArgs),
     /// Learn a flow from recorded sessions
     Learn(learn::Args),
+    /// Let a flow act only where its lookups were the agent's own
+    Promote(promote::Args),
     /// Show what a flow holds
     FlowShow(flows::ShowArgs),
     /// Show what changed from one flow to another
@@ -63,6 +65,7 @@ impl Command {
             Self::ExportAnswers(args) => answers::run_export(args, screen),
             Self::ImportAnswers(args) => answers::run_import(args),
             Self::Learn(args) => learn::run(args, screen),
+            Self::Promote(args) => promote::run(args, screen),
             Self::FlowShow(args) => flows::run_show(args, screen),
             Self::FlowDiff(args) => flows::run_diff(args, screen),
         }

@@ -13,12 +13,11 @@ use stretto_trace::ToolManifest;
 
 use crate::bar;
 use crate::files::write_whole;
-use crate::outcomes::Outcomes;
 use crate::screen::{Screen, Voice};
-use crate::sessions::{Recorded, read_rewards};
+use crate::sessions::{Known, Recorded};
 
 /// The most lookups of a run, as a served flow has it.
-const PER_CALL: usize = 8;
+pub(crate) const PER_CALL: usize = 8;
 
 /// Arguments of `stretto learn`.
 #[derive(Debug, clap::Args)]
@@ -36,13 +35,8 @@ pub struct Args {
     /// Write the flow to this file
     #[arg(long, value_name = "FILE", required_unless_present = "cross_validate")]
     out: Option<PathBuf>,
-    /// Rewards: a JSON object of numbers by session; sessions without one count as successful
-    #[arg(long, value_name = "FILE")]
-    rewards: Option<PathBuf>,
-    /// How the sessions ended: a table with a column `session` and any of `task`, `trial` and
-    /// `reward`; sessions without a reward count as successful
-    #[arg(long, value_name = "FILE")]
-    outcomes: Option<PathBuf>,
+    #[command(flatten)]
+    known: Known,
     /// The tools, in place of those that the logs list: a JSON object with `domain`, `tools`
     /// (read, write or generic, by name) and, if you like, `docs`
     #[arg(long, value_name = "FILE")]
@@ -90,7 +84,7 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
 }
 
-fn decider(name: &str) -> Result<Decider, String> {
+pub(crate) fn decider(name: &str) -> Result<Decider, String> {
     match name.parse()? {
         Decider::Arbiter => {
             Err("a flow is scored here without an arbiter; habit or reach".to_owned())
@@ -166,27 +160,8 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
 
 /// The sessions, with everything that the command line says about them.
 fn recorded(args: &Args, voice: &mut Voice) -> anyhow::Result<Recorded> {
-    // Short files first: a mistake in them is told before the sessions are read.
-    let outcomes = args.outcomes.as_deref().map(Outcomes::read).transpose()?;
-    let rewards = args.rewards.as_deref().map(read_rewards).transpose()?;
     let manifest = args.manifest.as_deref().map(read_manifest).transpose()?;
-    let bar = bar::new();
-    let mut recorded = Recorded::read(&args.sessions, &bar)?;
-    bar.finish_and_clear();
-    let mut strangers = |file: &Option<PathBuf>, count: usize| {
-        if let Some(file) = file.as_ref().filter(|_| count > 0) {
-            let (file, folder) = (file.display(), args.sessions.display());
-            voice.say(&format!(
-                "{count} of the sessions that {file} names are not in {folder}"
-            ));
-        }
-    };
-    if let Some(outcomes) = &outcomes {
-        strangers(&args.outcomes, recorded.apply(outcomes));
-    }
-    if let Some(rewards) = &rewards {
-        strangers(&args.rewards, recorded.reward(rewards));
-    }
+    let mut recorded = args.known.read(&args.sessions, voice)?;
     let named = manifest.as_ref().map(|manifest| manifest.domain.clone());
     if let Some(manifest) = manifest {
         recorded.surroundings.manifest = manifest;

@@ -14,6 +14,7 @@ pub mod guards;
 pub mod learn;
 pub mod oracle;
 pub mod outcomes;
+pub mod promote;
 pub mod screen;
 pub mod sessions;
 pub mod show;

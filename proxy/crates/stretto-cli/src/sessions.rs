@@ -1,7 +1,7 @@
 //! A directory of recorded sessions, read to learn from or to score a flow on.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -11,7 +11,9 @@ use indicatif::ProgressBar;
 use stretto_flow::{Session, Surroundings};
 use stretto_trace::mcp::{LogError, Tools, episode_with_answered, read_log, session_logs};
 
+use crate::bar;
 use crate::outcomes::Outcomes;
+use crate::screen::Voice;
 
 /// The sessions of a directory, in the order of their names, and their servers' tools.
 #[derive(Debug)]
@@ -22,6 +24,51 @@ pub struct Recorded {
     pub domains: BTreeSet<String>,
     /// What servers have listed; later sessions count.
     pub surroundings: Surroundings,
+}
+
+/// What else is known of sessions than their logs tell.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct Known {
+    /// Rewards: a JSON object of numbers by session; sessions without one count as successful
+    #[arg(long, value_name = "FILE")]
+    rewards: Option<PathBuf>,
+    /// How the sessions ended: a table with a column `session` and any of `task`, `trial` and
+    /// `reward`; sessions without a reward count as successful
+    #[arg(long, value_name = "FILE")]
+    outcomes: Option<PathBuf>,
+}
+
+impl Known {
+    /// Reads the sessions in `directory`, with what is known of them. `voice` says which of
+    /// the sessions that the files name are not there.
+    ///
+    /// # Errors
+    ///
+    /// A file or the directory cannot be read, or holds something else than it should.
+    pub fn read(&self, directory: &Path, voice: &mut Voice) -> anyhow::Result<Recorded> {
+        // Short files first: a mistake in them is told before the sessions are read.
+        let outcomes = self.outcomes.as_deref().map(Outcomes::read).transpose()?;
+        let rewards = self.rewards.as_deref().map(read_rewards).transpose()?;
+        let bar = bar::new();
+        let mut recorded = Recorded::read(directory, &bar)?;
+        bar.finish_and_clear();
+        let mut strangers = |file: &Option<PathBuf>, count: usize| {
+            if let Some(file) = file.as_ref().filter(|_| count > 0) {
+                let (file, folder) = (file.display(), directory.display());
+                voice.say(&format!(
+                    "{count} of the sessions that {file} names are not in {folder}"
+                ));
+            }
+        };
+        if let Some(outcomes) = &outcomes {
+            strangers(&self.outcomes, recorded.apply(outcomes));
+        }
+        if let Some(rewards) = &rewards {
+            strangers(&self.rewards, recorded.reward(rewards));
+        }
+        Ok(recorded)
+    }
 }
 
 /// One log, with what is not part of its episode.
@@ -37,7 +84,7 @@ impl Recorded {
     /// # Errors
     ///
     /// The directory cannot be listed or has no session logs, or one cannot be read.
-    pub fn read(directory: &Path, bar: &ProgressBar) -> anyhow::Result<Self> {
+    fn read(directory: &Path, bar: &ProgressBar) -> anyhow::Result<Self> {
         let paths = session_logs(directory)?;
         anyhow::ensure!(
             !paths.is_empty(),
@@ -84,7 +131,7 @@ impl Recorded {
 
     /// Takes over what is known of how sessions ended. Returns how many of the sessions it
     /// names are not there.
-    pub fn apply(&mut self, outcomes: &Outcomes) -> usize {
+    fn apply(&mut self, outcomes: &Outcomes) -> usize {
         let mut known = 0;
         for session in &mut self.sessions {
             let Some(outcome) = outcomes.of(&session.episode.id) else {
@@ -102,7 +149,7 @@ impl Recorded {
 
     /// Takes over rewards, by session. Returns how many of the sessions it names are not
     /// there.
-    pub fn reward(&mut self, rewards: &BTreeMap<String, f64>) -> usize {
+    fn reward(&mut self, rewards: &BTreeMap<String, f64>) -> usize {
         let mut known = 0;
         for session in &mut self.sessions {
             if let Some(reward) = rewards.get(&session.episode.id) {
@@ -115,7 +162,7 @@ impl Recorded {
 }
 
 /// Reads logs on as many threads as there are cores.
-fn read_all(paths: &[std::path::PathBuf], bar: &ProgressBar) -> Result<Vec<Read>, LogError> {
+fn read_all(paths: &[PathBuf], bar: &ProgressBar) -> Result<Vec<Read>, LogError> {
     let threads = thread::available_parallelism()
         .map_or(1, Into::into)
         .min(paths.len());
@@ -163,7 +210,7 @@ fn read_all(paths: &[std::path::PathBuf], bar: &ProgressBar) -> Result<Vec<Read>
 /// # Errors
 ///
 /// The file cannot be read, or is something else.
-pub fn read_rewards(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
+fn read_rewards(path: &Path) -> anyhow::Result<BTreeMap<String, f64>> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     serde_json::from_str(&text)

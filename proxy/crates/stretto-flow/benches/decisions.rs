@@ -20,7 +20,7 @@ fn flow() -> Arc<Flow> {
 /// words, and ending where the flow decides about the second order.
 fn session(calls: usize) -> Vec<Event> {
     let mut events = Vec::new();
-    let mut call =
+    let call =
         |events: &mut Vec<Event>, name: &str, arguments: serde_json::Value, content: String| {
             let id = events.len().to_string();
             let call = ToolCall {

@@ -1,5 +1,10 @@
 //! The decisions of recorded and worked sessions.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something unexpected happens"
+)]
+
 mod support;
 
 use std::sync::Arc;

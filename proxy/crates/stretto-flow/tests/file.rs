@@ -1,5 +1,10 @@
 //! Flow files: those that are published, and those that are wrong.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something unexpected happens"
+)]
+
 use stretto_flow::{Flow, FlowError, FlowFile};
 
 fn text(name: &str) -> String {
@@ -206,29 +211,29 @@ fn what_would_fail_later_fails_when_it_is_read() {
             (|flow| flow["folds"] = serde_json::json!([fit(5)])) as fn(&mut serde_json::Value),
         ),
         ("`folds[0].weights`", |flow| {
-            flow["folds"] = serde_json::json!([fit(4), fit(5), fit(5), fit(5), fit(5)])
+            flow["folds"] = serde_json::json!([fit(4), fit(5), fit(5), fit(5), fit(5)]);
         }),
         ("`habit.base.levels`", |flow| {
-            flow["habit"]["base"]["order"] = 3.into()
+            flow["habit"]["base"]["order"] = 3.into();
         }),
         ("`habit.base.levels`", |flow| {
-            flow["habit"]["base"]["order"] = u64::MAX.into()
+            flow["habit"]["base"]["order"] = u64::MAX.into();
         }),
         ("`habit.base.levels[1]`", |flow| {
-            flow["habit"]["base"]["levels"][1][0][0] = serde_json::json!([])
+            flow["habit"]["base"]["levels"][1][0][0] = serde_json::json!([]);
         }),
         ("`habit.base.vocab_size`", |flow| {
-            flow["habit"]["base"]["vocab_size"] = 7.into()
+            flow["habit"]["base"]["vocab_size"] = 7.into();
         }),
         ("`reach.vocab_size`", |flow| {
-            flow["reach"]["vocab_size"] = 0.into()
+            flow["reach"]["vocab_size"] = 0.into();
         }),
         ("`habit.base.alpha`", |flow| {
-            flow["habit"]["base"]["alpha"] = 0.0.into()
+            flow["habit"]["base"]["alpha"] = 0.0.into();
         }),
         ("`habit.beta`", |flow| flow["habit"]["beta"] = (-1.0).into()),
         ("`habit.top of group 1`", |flow| {
-            flow["habit"]["top"][0][0][1] = serde_json::json!([1])
+            flow["habit"]["top"][0][0][1] = serde_json::json!([1]);
         }),
         ("`vocab`", |flow| flow["vocab"][1] = "Respond".into()),
     ] {

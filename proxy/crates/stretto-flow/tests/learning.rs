@@ -1,5 +1,10 @@
 //! Flows learned from recorded sessions.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something unexpected happens"
+)]
+
 mod support;
 
 use serde_json::Value;

@@ -11,7 +11,7 @@ use stretto_trace::ToolKind;
 
 use super::facts::{self, Acts, SiteFacts};
 use super::show::{mean_weights, place};
-use crate::file::{FlowFile, Predicate, SourceRef, Tally};
+use crate::file::{Bindings, FlowFile, Predicate, SourceRef, Tally};
 use crate::flow::Flow;
 use crate::program;
 
@@ -441,18 +441,27 @@ impl Differ<'_> {
                 against(&file.bindings.described_read),
             ]
         };
-        let names = [
-            "not mentioned",
-            "mentioned",
-            "another named",
-            "described and read",
+        // Without a count of its own, a kind of pick is trusted as any that was not mentioned.
+        let is_counted = |counted: fn(&Bindings) -> &BTreeMap<String, Tally>| {
+            [self.old, self.new]
+                .iter()
+                .any(|file| counted(&file.bindings).contains_key(lookup))
+        };
+        let kinds = [
+            ("not mentioned", true),
+            ("mentioned", true),
+            (
+                "another named",
+                is_counted(|bindings| &bindings.named_other),
+            ),
+            (
+                "described and read",
+                is_counted(|bindings| &bindings.described_read),
+            ),
         ];
-        for ((name, before), after) in names
-            .into_iter()
-            .zip(chances(self.old))
-            .zip(chances(self.new))
-        {
-            if self.has_moved(before, after) {
+        let (before, after) = (chances(self.old), chances(self.new));
+        for (((name, is_counted), before), after) in kinds.into_iter().zip(before).zip(after) {
+            if is_counted && self.has_moved(before, after) {
                 let text = format!("`{lookup}`'s arguments, {name}: {before:.2} → {after:.2}");
                 self.list(Topic::Bindings, text);
             }
