@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
-use crate::{answers, confirm, flows, guards, learn, promote, show};
+use crate::{answers, arbiter, confirm, flows, guards, learn, promote, show};
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
 #[derive(Debug, Parser)]
@@ -40,6 +40,8 @@ pub enum Command {
     ExportAnswers(answers::ExportArgs),
     /// Put exported answers into a cache
     ImportAnswers(answers::ImportArgs),
+    /// Write a flow's arbiter to a file of its own
+    ExportArbiter(arbiter::ExportArgs),
     /// Learn a flow from recorded sessions
     Learn(learn::Args),
     /// Let a flow act only where its lookups were the agent's own
@@ -64,6 +66,7 @@ impl Command {
             Self::Ask(args) => answers::run_ask(args, screen),
             Self::ExportAnswers(args) => answers::run_export(args, screen),
             Self::ImportAnswers(args) => answers::run_import(args),
+            Self::ExportArbiter(args) => arbiter::run_export(args),
             Self::Learn(args) => learn::run(args, screen),
             Self::Promote(args) => promote::run(args, screen),
             Self::FlowShow(args) => flows::run_show(args, screen),

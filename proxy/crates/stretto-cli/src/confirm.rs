@@ -19,14 +19,13 @@ use clap::builder::PossibleValuesParser;
 use serde::Serialize;
 use stretto_guards::Guards;
 use stretto_guards::confirm::{Judge, Second};
-use stretto_oracle::offline::{self, Asked, Requests};
+use stretto_oracle::offline::Requests;
 use stretto_trace::mcp::{read_log, session_logs};
 
-use crate::bar;
 use crate::files::write_whole;
 use crate::oracle::{Answerer, CacheArgs, Who, dollars};
 use crate::outcomes::Outcomes;
-use crate::screen::{Screen, Voice, one_line};
+use crate::screen::{Screen, Voice};
 use audit::Audit;
 use writes::Write;
 
@@ -131,7 +130,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             .with_context(|| format!("writing {}", file.display()))?;
     }
     answerer.check_cost(&requests, args.oracle_budget)?;
-    let asked = ask(&answerer, &requests)?;
+    let asked = answerer.ask(&requests)?;
     for write in &mut writes {
         write.take_answers(&judge, &asked);
     }
@@ -214,31 +213,4 @@ fn dump(requests: &Requests) -> anyhow::Result<Vec<u8>> {
         lines.push(b'\n');
     }
     Ok(lines)
-}
-
-/// Asks, shows how far it has come, and says what could not be answered.
-fn ask(answerer: &Answerer, requests: &Requests) -> anyhow::Result<Asked> {
-    let bar = bar::new();
-    let asked = offline::ask_all(&answerer.oracle, requests, |asked| {
-        bar::show(&bar, "asking", asked.finished(), requests.len());
-    });
-    bar.finish_and_clear();
-    let mut asked = asked.context("starting the model's client")?;
-    if let Some(trouble) = asked.not_kept.take() {
-        let trouble = one_line(&trouble.into());
-        Voice::stderr().say(&format!(
-            "answers are used but not all of them kept: {trouble}"
-        ));
-    }
-    if let Some((_, first)) = asked.failures.first_key_value() {
-        let failed = asked.failures.len();
-        let summary = format!(
-            "{failed} of {} questions got no answer, the first: {}",
-            asked.finished(),
-            first.one_line()
-        );
-        anyhow::ensure!(!asked.gave_up, "gave up: {summary}");
-        Voice::stderr().say(&summary);
-    }
-    Ok(asked)
 }

@@ -5,6 +5,7 @@
 //! and a line in each of [`cli::Command`] and [`cli::Command::run`].
 
 pub mod answers;
+pub mod arbiter;
 mod bar;
 pub mod cli;
 pub mod confirm;

@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::ValueEnum;
-use stretto_oracle::offline::Requests;
+use stretto_oracle::offline::{Asked, Requests};
 use stretto_oracle::{Cache, Jev, Oracle, Patience, Settings, offline};
 
-use crate::screen::Voice;
+use crate::bar;
+use crate::screen::{Voice, one_line};
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -83,6 +85,37 @@ impl Answerer {
             ));
         }
         Ok(())
+    }
+
+    /// Asks all of `requests`, shows how far it has come, and says what could not be answered.
+    ///
+    /// # Errors
+    ///
+    /// Most got no answer, as with a wrong key or without the cache.
+    pub fn ask(&self, requests: &Requests) -> anyhow::Result<Asked> {
+        let bar = bar::new();
+        let asked = offline::ask_all(&self.oracle, requests, |asked| {
+            bar::show(&bar, "asking", asked.finished(), requests.len());
+        });
+        bar.finish_and_clear();
+        let mut asked = asked.context("starting the model's client")?;
+        if let Some(trouble) = asked.not_kept.take() {
+            let trouble = one_line(&trouble.into());
+            Voice::stderr().say(&format!(
+                "answers are used, but not all of them kept: {trouble}"
+            ));
+        }
+        if let Some((_, first)) = asked.failures.first_key_value() {
+            let failed = asked.failures.len();
+            let summary = format!(
+                "{failed} of {} questions got no answer, the first: {}",
+                asked.finished(),
+                first.one_line()
+            );
+            anyhow::ensure!(!asked.gave_up, "gave up: {summary}");
+            Voice::stderr().say(&summary);
+        }
+        Ok(asked)
     }
 }
 

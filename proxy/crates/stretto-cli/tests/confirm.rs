@@ -11,8 +11,8 @@ use std::process::Output;
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
-use stretto_guards::confirm::{FIRST, Judge, Second};
 use stretto_guards::Exchange;
+use stretto_guards::confirm::{FIRST, Judge, Second};
 use stretto_oracle::{Answer, Cache, Key, Request, Response, Usage};
 use stretto_trace::ToolCall;
 use wiremock::matchers::{header, method, path};

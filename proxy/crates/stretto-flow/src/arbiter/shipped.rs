@@ -109,6 +109,16 @@ impl FlowFile {
         })
     }
 
+    /// Gives the flow the arbiter of another, fit by fit, in place of any that it has. Where the
+    /// flow came from stays as it is, but for the number of decisions.
+    pub fn take_arbiter(&mut self, other: &Self) {
+        self.predicates.clone_from(&other.predicates);
+        self.weighed.clone_from(&other.weighed);
+        self.model.clone_from(&other.model);
+        self.folds.clone_from(&other.folds);
+        self.provenance.arbiter_cases = other.provenance.arbiter_cases;
+    }
+
     /// Gives the flow an arbiter from elsewhere, in place of any that it has.
     pub fn set_arbiter(&mut self, arbiter: &ArbiterFile) {
         self.predicates.clone_from(&arbiter.predicates);
