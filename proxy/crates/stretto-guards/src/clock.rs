@@ -25,8 +25,8 @@ pub(crate) fn is_within_a_day(text: &str) -> bool {
 /// A time without a zone, ordered by its members one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment<'a> {
-    /// Of the right shape; that it is a real day is not looked at, since all that matters here
-    /// is what lies between two real ones.
+    /// Ten characters. Whether they are a day is not looked at, since no others lie between two
+    /// days that follow each other.
     date: &'a str,
     /// Hour, minute and second.
     time: [u8; 3],
@@ -37,11 +37,6 @@ struct Moment<'a> {
 impl<'a> Moment<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let (date, time) = text.split_once('T')?;
-        let is_date = date.len() == 10
-            && date.bytes().enumerate().all(|(place, byte)| match place {
-                4 | 7 => byte == b'-',
-                _ => byte.is_ascii_digit(),
-            });
         let (time, fraction) = match time.split_once('.') {
             Some((time, fraction)) if time.len() == 8 && is_digits(fraction) => (time, fraction),
             Some(_) => return None,
@@ -51,7 +46,7 @@ impl<'a> Moment<'a> {
         let hour = number(parts.next()?, 24)?;
         let minute = number(parts.next()?, 60)?;
         let second = parts.next().map_or(Some(0), |second| number(second, 60))?;
-        if !is_date || parts.next().is_some() {
+        if date.len() != 10 || parts.next().is_some() {
             return None;
         }
         Some(Self {

@@ -43,6 +43,7 @@ fn a_number_is_said_where_it_stands_alone() {
     assert!(!says("27320", "2732"));
     assert!(!says("12732", "2732"));
     assert!(!says("1.2732", "2732"));
+    assert!(!says("wait...2732", "2732"));
     assert!(says("a2732b", "2732"));
 }
 
@@ -62,6 +63,8 @@ fn a_number_is_said_however_its_fraction_is_written() {
     assert!(!says("200", "20"));
     assert!(!says("2", "20"));
     assert!(!says("100", "1"));
+    assert!(!says("0.5", ".50"));
+    assert!(!says("5", ".50"));
 }
 
 #[test]
@@ -96,6 +99,7 @@ fn of_an_id_the_digits_are_enough() {
     assert!(!says("use 4196", "card-4196"));
     assert!(!says("use 4196", "card4196"));
     assert!(!says("use 4196", "card_4196x"));
+    assert!(!says("use 4196x", "card_4196x"));
     assert!(says("use 4196", "_4196"));
     assert!(!says("use 4196", "straße_4196"));
 }
@@ -273,6 +277,17 @@ fn the_latest_list_decides_alone() {
     assert_eq!(check(&listings), NONE);
     listings.returned(false, r##"["#W10", "#W20"]"##);
     assert_eq!(check(&listings), ["id=#w20"]);
+}
+
+#[test]
+fn a_record_that_stands_alone_hides_no_list() {
+    for single in [r##"["#W20"]"##, r##"{"x": {"order_id": "#W20"}}"##] {
+        let mut listings = Listings::default();
+        listings.returned(false, r##"["#W10", "#W20"]"##);
+        listings.returned(false, single);
+        let flags = flags_of(&listings, ("", "#W10"), json!({"id": "#W20"}));
+        assert_eq!(flags, ["id=#w20"], "{single}");
+    }
 }
 
 #[test]
