@@ -15,6 +15,9 @@ mod requests;
 mod splice;
 mod tools;
 
+#[cfg(test)]
+mod playbooks;
+
 pub(crate) use active::{Active, Options};
 pub(crate) use flow::{Limits, Serving};
 pub(crate) use guard::Guarding;
