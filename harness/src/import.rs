@@ -405,6 +405,9 @@ impl<'a> Importer<'a> {
         if let Some(domain) = &log.header.domain {
             options.extend(["--domain".to_owned(), escape(domain)]);
         }
+        if let Some(model) = &log.header.agent_model {
+            options.extend(["--agent-model".to_owned(), escape(model)]);
+        }
         if self.lines.iter().any(|line| line.from == "context") {
             options.extend(["--context".to_owned(), "$CONTEXT".to_owned()]);
         }

@@ -70,13 +70,13 @@ impl Changes {
         if self.kinds.is_empty() {
             return String::new();
         }
-        let mut text = String::from(
-            "# Look: these change from run to run with the server itself, so the snapshot shows their names.\n[changing]\n",
-        );
-        for (kind, pattern) in KINDS.iter().filter(|(kind, _)| self.kinds.contains(kind)) {
-            text.push_str(&format!("{kind} = '{pattern}'\n"));
-        }
-        text
+        let named = KINDS.iter().filter(|(kind, _)| self.kinds.contains(kind));
+        let named: Vec<String> = named.map(|(kind, pattern)| format!("{kind} = '{pattern}'")).collect();
+        format!(
+            "# Look: these change from run to run with the server itself, so the snapshot shows their names.\n\
+             changing = {{ {} }}\n",
+            named.join(", ")
+        )
     }
 
     /// A part of the text that another session would have, too; nothing when there is none worth the words.
@@ -121,15 +121,8 @@ impl Changes {
                 }
                 let before = text.get(..found.start()).unwrap_or_default();
                 let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-                let lead: String = before
-                    .get(line_start..)
-                    .unwrap_or_default()
-                    .chars()
-                    .rev()
-                    .take(20)
-                    .collect();
-                let lead: String = lead.chars().rev().collect();
-                let whole = format!("{}({pattern})", regex::escape(&lead));
+                let lead = last_words(before.get(line_start..).unwrap_or_default());
+                let whole = format!("{}({pattern})", regex::escape(lead));
                 let first = Regex::new(&whole)
                     .ok()?
                     .captures(text)
@@ -162,6 +155,14 @@ impl Changes {
             Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
         }
     }
+}
+
+/// The end of a line, from the start of a word.
+fn last_words(text: &str) -> &str {
+    const MOST: usize = 24;
+    let starts = text.char_indices().filter(|(at, c)| text.len() - at <= MOST && c.is_whitespace());
+    let start = if text.len() <= MOST { 0 } else { starts.map(|(at, c)| at + c.len_utf8()).next().unwrap_or(text.len()) };
+    text.get(start..).unwrap_or_default()
 }
 
 /// Replaces a value where no letter follows that the placeholder's name would swallow.
