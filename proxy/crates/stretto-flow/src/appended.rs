@@ -89,3 +89,90 @@ pub fn lookup_result(response: &Value) -> (String, bool) {
     let failed = result.get("isError") == Some(&Value::Bool(true)) || is_interim;
     (text, failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn looked_up(tool: &str, failed: bool, text: &str) -> LookedUp {
+        LookedUp {
+            tool: tool.to_owned(),
+            arguments: Map::from_iter([("b".to_owned(), json!(1)), ("a".to_owned(), json!("x y"))]),
+            failed,
+            text: text.to_owned(),
+        }
+    }
+
+    #[test]
+    fn lookups_stand_in_order_and_failures_are_marked() {
+        assert_eq!(appended_text(&[]), None);
+        let text = appended_text(&[looked_up("one", false, "1\n"), looked_up("two", true, "no")]);
+        let expected = format!(
+            "{HEADING}\n\none {{\"a\":\"x y\",\"b\":1}}:\n1\n\n\ntwo {{\"a\":\"x y\",\"b\":1}} (error):\nno"
+        );
+        assert_eq!(text.unwrap(), expected);
+    }
+
+    #[test]
+    fn a_response_to_a_lookup_is_text_and_whether_it_failed() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        for (response, expected, failed) in [
+            (
+                json!({"result": {"content": [text("a"), {"type": "image"}, text("b")]}}),
+                "a\nb",
+                false,
+            ),
+            (
+                json!({"result": {"content": [text("a")], "isError": true}}),
+                "a",
+                true,
+            ),
+            (
+                json!({"result": {"content": [], "structuredContent": {"b": 1, "a": 2}}}),
+                "{\"a\":2,\"b\":1}",
+                false,
+            ),
+            (
+                json!({"result": {"content": [text("")], "structuredContent": {"b": 1}}}),
+                "",
+                false,
+            ),
+            (json!({"result": {"structuredContent": null}}), "", false),
+            (
+                json!({"error": {"code": 1, "message": "gone"}}),
+                "gone",
+                true,
+            ),
+            (json!({"error": {"code": 1}}), "error", true),
+            (
+                json!({"error": null, "result": {"content": [text("a")]}}),
+                "a",
+                false,
+            ),
+            (
+                json!({"result": {"resultType": "input_required"}}),
+                "",
+                true,
+            ),
+            (
+                json!({"result": {"resultType": "task", "content": [text("t")]}}),
+                "t",
+                true,
+            ),
+            (
+                json!({"result": {"resultType": "complete", "content": [text("t")]}}),
+                "t",
+                false,
+            ),
+            (json!({}), "", true),
+        ] {
+            assert_eq!(
+                lookup_result(&response),
+                (expected.to_owned(), failed),
+                "{response}"
+            );
+        }
+    }
+}

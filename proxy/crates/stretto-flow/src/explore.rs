@@ -161,3 +161,37 @@ fn strip(value: &mut Value) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_hash_and_fold_as_published() {
+        assert_eq!((task_hash(""), fold("", 5)), (1_469_598_103_934_665_603, 3));
+        assert_eq!(
+            (task_hash("t"), fold("t", 5)),
+            (4_953_290_900_002_159_797, 2)
+        );
+        assert_eq!(
+            (task_hash("104"), fold("104", 5)),
+            (4_593_265_144_760_316_274, 4)
+        );
+        assert_eq!(fold("20260923T212000.123Z-4242", 5), 0);
+    }
+
+    #[test]
+    fn draws_are_those_of_splitmix64() {
+        // The first outputs of the generator from state 0, by its reference implementation.
+        let mut draws = Draws::new(5, 5);
+        #[expect(clippy::cast_precision_loss, reason = "53 bits are what a float holds")]
+        let expected = |output: u64| (output >> 11) as f64 / (1_u64 << 53) as f64;
+        for output in [
+            0xe220_a839_7b1d_cdaf,
+            0x6e78_9e6a_a1b9_65f4,
+            0x06c4_5d18_8009_454f,
+        ] {
+            assert_eq!(draws.draw().to_bits(), expected(output).to_bits());
+        }
+    }
+}

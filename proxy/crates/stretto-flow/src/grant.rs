@@ -41,3 +41,6 @@ impl Flow {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

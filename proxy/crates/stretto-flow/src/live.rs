@@ -349,3 +349,6 @@ impl Live {
         self.gate = Some(gate);
     }
 }
+
+#[cfg(test)]
+mod tests;

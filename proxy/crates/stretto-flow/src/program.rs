@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use fugue::program::{
-    Arity, CompiledProgram, Data, HostDist, Program, ProgramError, Registry, SiteType,
+    Arity, CompiledProgram, Data, Expr, HostDist, Program, ProgramError, Registry, SiteType, Stmt,
 };
 use fugue::{Bernoulli, Categorical, WithMeta, beta_posterior, dirichlet_predictive};
 
@@ -52,8 +52,74 @@ pub(crate) fn check(program: &Program) -> Result<(), String> {
     }
     program
         .compile(&registry, &data(0, false, 0))
-        .map(drop)
-        .map_err(|error| error.to_string())
+        .map_err(|error| error.to_string())?;
+    check_loops(&program.body)
+}
+
+/// How often a loop may go round that asks nothing.
+const MOST_ROUNDS: i64 = 1000;
+
+/// Checks that every loop asks something each time round, so that a run can be ended there,
+/// or goes round a few times only.
+fn check_loops(body: &[Stmt]) -> Result<(), String> {
+    for statement in body {
+        match statement {
+            Stmt::For {
+                var,
+                start,
+                end,
+                body,
+            } => {
+                let rounds = match (start, end) {
+                    (Expr::Int { value: start }, Expr::Int { value: end }) => {
+                        end.saturating_sub(*start)
+                    }
+                    _ => i64::MAX,
+                };
+                if !(asks(body) || rounds <= MOST_ROUNDS && !has_loops(body)) {
+                    return Err(format!(
+                        "the loop over `{var}` may go round for ever, asking nothing"
+                    ));
+                }
+                check_loops(body)?;
+            }
+            Stmt::If {
+                then_branch,
+                else_branch,
+                ..
+            } => {
+                check_loops(then_branch)?;
+                check_loops(else_branch)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether some site or factor is come to each time, unless a loop is left before.
+fn asks(body: &[Stmt]) -> bool {
+    body.iter().any(|statement| match statement {
+        Stmt::Sample { .. } | Stmt::Observe { .. } | Stmt::Factor { .. } => true,
+        Stmt::If {
+            then_branch,
+            else_branch,
+            ..
+        } => asks(then_branch) && asks(else_branch),
+        _ => false,
+    })
+}
+
+fn has_loops(body: &[Stmt]) -> bool {
+    body.iter().any(|statement| match statement {
+        Stmt::For { .. } => true,
+        Stmt::If {
+            then_branch,
+            else_branch,
+            ..
+        } => has_loops(then_branch) || has_loops(else_branch),
+        _ => false,
+    })
 }
 
 /// The decision's distribution: after which call, and whether that failed.

@@ -205,3 +205,81 @@ pub(crate) fn forms(value: &Value, visit: &mut impl FnMut(String)) {
         Value::Null | Value::Bool(_) => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn content_is_json_or_lines_or_one_text() {
+        assert_eq!(parse("123"), json!(123));
+        assert_eq!(parse("{\"a\":1}"), json!({"a": 1}));
+        assert_eq!(parse("  one line "), json!("  one line "));
+        assert_eq!(parse(" a \n\n b\n"), json!(["a", "b"]));
+        assert_eq!(parse("a\n\n"), json!("a\n\n"));
+        assert_eq!(parse(""), json!(""));
+    }
+
+    #[test]
+    fn what_is_found_is_read_again_unless_its_keys_have_dots_or_brackets() {
+        let value = json!({
+            "list": [{"id": "x"}, ["x"], "x"],
+            "a.b": "x",
+            "c[d": "x",
+            "": "x",
+            "n": 1,
+        });
+        let paths = find(&value, "x");
+        assert_eq!(
+            paths,
+            [
+                "$.",
+                "$.a.b",
+                "$.c[d",
+                "$.list[*].id",
+                "$.list[*][*]",
+                "$.list[*]"
+            ]
+        );
+        let reads = |path: &str| {
+            Reader::path(path)
+                .read(&value)
+                .iter()
+                .any(|found| found.text == "x")
+        };
+        for (path, is_read) in paths.iter().zip([true, false, false, true, true, true]) {
+            assert_eq!(reads(path), is_read, "{path}");
+        }
+        assert!(find(&json!("x"), "x") == ["$"] && Reader::path("$").read(&json!("x")).len() == 1);
+        assert!(find(&json!(7), "7").is_empty());
+    }
+
+    #[test]
+    fn siblings_are_the_other_texts_of_the_holder() {
+        let value = json!([{"id": "a", "name": "Ann", "n": 1, "same": "a", "deep": {"x": "y"}}]);
+        let found = Reader::path("$[*].id").read(&value);
+        assert_eq!(found[0].siblings, ["Ann"]);
+        assert!(
+            Reader::path("$[*].deep.x").read(&value)[0]
+                .siblings
+                .is_empty()
+        );
+        let by_name = Reader::Key("x".to_owned()).read(&value);
+        assert_eq!(by_name[0].text, "y");
+    }
+
+    #[test]
+    fn a_key_like_form_is_four_characters_with_a_digit() {
+        for (text, is_key) in [
+            ("w105", true),
+            ("105", false),
+            ("order", false),
+            ("äöü1", true),
+            ("", false),
+        ] {
+            assert_eq!(is_key_like(text), is_key, "{text}");
+        }
+    }
+}

@@ -10,6 +10,10 @@ use fugue::{AsyncHandler, ChoiceValue, Distribution, Trace};
 use super::{Answer, DecisionSite, Next, lock};
 use crate::program::{Decide, Statistics};
 
+/// How many sites and factors a run may come to. A program that comes to more does not end,
+/// or not for the sake of lookups.
+const MOST_STEPS: usize = 4096;
+
 /// What passes between a run and its session.
 #[derive(Debug, Default)]
 pub(super) struct Exchange {
@@ -24,6 +28,7 @@ pub(super) struct Handler {
     trace: Trace,
     /// The lookup that was decided on and not yet made.
     decided: Option<String>,
+    steps: usize,
 }
 
 impl Handler {
@@ -33,7 +38,22 @@ impl Handler {
             statistics,
             trace: Trace::default(),
             decided: None,
+            steps: 0,
         }
+    }
+
+    /// Counts a step. Past the most that a run may take, it waits for nothing, which ends it.
+    async fn step(&mut self) {
+        self.steps += 1;
+        let steps = self.steps;
+        poll_fn(|_| {
+            if steps <= MOST_STEPS {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     async fn ask(&self, next: Next) -> Answer {
@@ -57,6 +77,7 @@ impl Handler {
 
 impl AsyncHandler for Handler {
     async fn on_sample_usize(&mut self, addr: &Address, dist: &dyn Distribution<usize>) -> usize {
+        self.step().await;
         let offered = dist
             .downcast_ref::<Decide>()
             .map(|site| Arc::clone(&site.meta().offered));
@@ -82,6 +103,7 @@ impl AsyncHandler for Handler {
     }
 
     async fn on_sample_bool(&mut self, addr: &Address, dist: &dyn Distribution<bool>) -> bool {
+        self.step().await;
         let succeeded = match self.decided.take() {
             Some(tool) => {
                 let look_up = Next::LookUp {
@@ -99,29 +121,35 @@ impl AsyncHandler for Handler {
     }
 
     async fn on_sample_f64(&mut self, addr: &Address, _: &dyn Distribution<f64>) -> f64 {
+        self.step().await;
         self.record(addr, ChoiceValue::F64(0.0), 0.0);
         0.0
     }
 
     async fn on_sample_u64(&mut self, addr: &Address, _: &dyn Distribution<u64>) -> u64 {
+        self.step().await;
         self.record(addr, ChoiceValue::U64(0), 0.0);
         0
     }
 
     async fn on_sample_i64(&mut self, addr: &Address, _: &dyn Distribution<i64>) -> i64 {
+        self.step().await;
         self.record(addr, ChoiceValue::I64(0), 0.0);
         0
     }
 
     async fn on_observe_f64(&mut self, _: &Address, dist: &dyn Distribution<f64>, value: f64) {
+        self.step().await;
         self.observe(dist, &value);
     }
 
     async fn on_observe_bool(&mut self, _: &Address, dist: &dyn Distribution<bool>, value: bool) {
+        self.step().await;
         self.observe(dist, &value);
     }
 
     async fn on_observe_u64(&mut self, _: &Address, dist: &dyn Distribution<u64>, value: u64) {
+        self.step().await;
         self.observe(dist, &value);
     }
 
@@ -131,14 +159,17 @@ impl AsyncHandler for Handler {
         dist: &dyn Distribution<usize>,
         value: usize,
     ) {
+        self.step().await;
         self.observe(dist, &value);
     }
 
     async fn on_observe_i64(&mut self, _: &Address, dist: &dyn Distribution<i64>, value: i64) {
+        self.step().await;
         self.observe(dist, &value);
     }
 
     async fn on_factor(&mut self, logw: f64) {
+        self.step().await;
         self.trace.log_factors += logw;
     }
 
