@@ -112,11 +112,11 @@ pub fn run_ask(args: &AskArgs, screen: &mut Screen) -> anyhow::Result<ExitCode> 
     let request: Request = serde_json::from_str(&text).with_context(|| format!("{file}"))?;
     let answerer = Answerer::new(args.oracle, args.cache.cache())?;
     Voice::stderr().say(&format!("key {}", request.key()));
-    let answered = offline::ask_one(&answerer.oracle, &request)?;
-    if let Some(trouble) = answered.not_kept {
+    let found = offline::ask_one(&answerer.oracle, &request)?;
+    if let Some(trouble) = found.not_kept {
         Voice::stderr().say(&crate::screen::one_line(&trouble.into()));
     }
-    serde_json::to_writer_pretty(&mut *screen, &answered.response)?;
+    serde_json::to_writer_pretty(&mut *screen, &found.response)?;
     screen.write_all(b"\n")?;
     Ok(ExitCode::SUCCESS)
 }

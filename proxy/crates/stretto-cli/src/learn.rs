@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use stretto_flow::{CrossValidation, Decider, LearnOptions, Session, Stage, cross_validate, learn};
+use stretto_flow::{CrossValidation, Decider, LearnOptions, Session, Stage, cross_validate};
 use stretto_trace::ToolManifest;
 
+use crate::arbiter::ArbiterArgs;
 use crate::bar;
 use crate::files::write_whole;
 use crate::screen::{Screen, Voice};
@@ -29,9 +30,8 @@ pub struct Args {
     /// The flow's domain; by default the one that the logs name
     #[arg(long, value_name = "NAME")]
     domain: Option<String>,
-    /// Learn habit, reach and bindings, and no arbiter
-    #[arg(long)]
-    habit_only: bool,
+    #[command(flatten)]
+    arbiter: ArbiterArgs,
     /// Write the flow to this file
     #[arg(long, value_name = "FILE", required_unless_present = "cross_validate")]
     out: Option<PathBuf>,
@@ -100,10 +100,6 @@ pub(crate) fn decider(name: &str) -> Result<Decider, String> {
 /// A file that cannot be read or written, or holds something else than it should; nothing to
 /// learn from.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(
-        args.habit_only,
-        "an arbiter cannot be fitted here; pass --habit-only, and the flow is served with reach"
-    );
     let mut voice = Voice::stderr();
     let recorded = recorded(args, &mut voice)?;
     let sessions: Vec<&Session> = recorded.sessions.iter().collect();
@@ -142,7 +138,9 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         screen.write_all(report.markdown().as_bytes())?;
     }
     if let Some(file) = &args.out {
-        let flow = learn(&sessions, &recorded.surroundings, &options, &mut progress)?;
+        let flow =
+            args.arbiter
+                .learn(&sessions, &recorded.surroundings, &options, &mut progress)?;
         bar.finish_and_clear();
         write(file, flow.to_text().as_bytes())?;
         voice.say(&format!(

@@ -1,6 +1,6 @@
 //! What the word list and the judge say about recorded writes, counted.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 use stretto_guards::confirm::Judge;
@@ -22,9 +22,9 @@ pub(super) struct Audit {
     pub(super) refused: Counts,
     pub(super) episodes: Episodes,
     pub(super) examples: Examples,
-    /// What each session's accepted writes have failed so far, and whether it was successful.
+    /// The sessions that `episodes` has counted, with the way in which a write of theirs fails.
     #[serde(skip)]
-    sessions: BTreeMap<String, (bool, Failures)>,
+    sessions: BTreeSet<(Way, String)>,
 }
 
 /// How many writes fail in which way.
@@ -56,11 +56,11 @@ pub(super) struct Episodes {
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Examples {
     /// The word list passes what the first question fails.
-    pub(super) judge_only: Vec<Example>,
+    pub(super) judge: Vec<Example>,
     /// The first question passes what the word list fails.
-    pub(super) word_list_only: Vec<Example>,
+    pub(super) word_list: Vec<Example>,
     /// Only the second question fails it.
-    pub(super) second_only: Vec<Example>,
+    pub(super) second: Vec<Example>,
 }
 
 /// One of them.
@@ -75,29 +75,51 @@ pub(super) struct Example {
     pub(super) reply: String,
 }
 
-/// How one write fails.
-#[derive(Clone, Copy, Debug, Default)]
-struct Failures {
-    word_list: bool,
-    judge: bool,
-    second: bool,
-    both: bool,
+/// How a write may fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    WordList,
+    Judge,
+    TwoQuestions,
+    Both,
 }
 
-impl Failures {
-    fn of(write: &Write, judge: &Judge) -> Self {
-        let fails = |p: Option<f64>| p.is_some_and(|p| judge.fails(p));
-        let (word_list, first) = (!write.word_list, fails(write.p_yes));
-        Self {
-            word_list,
-            judge: first,
-            second: fails(write.p_second),
-            both: word_list && first,
+/// The ways in which a write fails.
+fn ways(write: &Write, judge: &Judge) -> impl Iterator<Item = Way> {
+    let (word_list, first) = (!write.word_list, fails(write.p_yes, judge));
+    let ways = [
+        (Way::WordList, word_list),
+        (Way::Judge, first),
+        (Way::TwoQuestions, first || fails(write.p_second, judge)),
+        (Way::Both, word_list && first),
+    ];
+    ways.into_iter()
+        .filter_map(|(way, fails)| fails.then_some(way))
+}
+
+fn fails(p: Option<f64>, judge: &Judge) -> bool {
+    p.is_some_and(|p| judge.fails(p))
+}
+
+impl Counts {
+    fn of(&mut self, way: Way) -> &mut usize {
+        match way {
+            Way::WordList => &mut self.word_list,
+            Way::Judge => &mut self.judge,
+            Way::TwoQuestions => &mut self.two_questions,
+            Way::Both => &mut self.both,
         }
     }
+}
 
-    fn two_questions(self) -> bool {
-        self.judge || self.second
+impl Episodes {
+    fn of(&mut self, way: Way) -> &mut [usize; 2] {
+        match way {
+            Way::WordList => &mut self.word_list,
+            Way::Judge => &mut self.judge,
+            Way::TwoQuestions => &mut self.two_questions,
+            Way::Both => &mut self.both,
+        }
     }
 }
 
@@ -111,74 +133,44 @@ impl Audit {
             refused: Counts::default(),
             episodes: Episodes::default(),
             examples: Examples::default(),
-            sessions: BTreeMap::new(),
+            sessions: BTreeSet::new(),
         }
     }
 
     /// Counts a write, and keeps up to `most` examples of each kind.
     pub(super) fn add(&mut self, write: &Write, judge: &Judge, most: usize) {
-        let fails = Failures::of(write, judge);
-        let lacks_second = judge.second.is_some() && write.p_second.is_none();
         let counts = match (write.refused, write.success) {
             (true, _) => &mut self.refused,
             (false, true) => &mut self.successful,
             (false, false) => &mut self.failed,
         };
+        let lacks_second = judge.second.is_some() && write.p_second.is_none();
         counts.writes += 1;
-        counts.word_list += usize::from(fails.word_list);
-        counts.judge += usize::from(fails.judge);
-        counts.two_questions += usize::from(fails.two_questions());
-        counts.both += usize::from(fails.both);
         counts.unanswered += usize::from(write.p_yes.is_none() || lacks_second);
+        for way in ways(write, judge) {
+            *counts.of(way) += 1;
+            if !write.refused && self.sessions.insert((way, write.episode.clone())) {
+                self.episodes.of(way)[usize::from(!write.success)] += 1;
+            }
+        }
         if !write.refused {
-            self.add_to_session(write, fails);
-            self.examples.add(write, fails, most);
+            self.examples.add(write, judge, most);
         }
-    }
-
-    /// Counts a session when one of its writes fails in a way for the first time.
-    fn add_to_session(&mut self, write: &Write, fails: Failures) {
-        let session = self.sessions.entry(write.episode.clone());
-        let (_, before) = session.or_insert((write.success, Failures::default()));
-        let outcome = usize::from(!write.success);
-        let episodes = &mut self.episodes;
-        for (count, was, is) in [
-            (&mut episodes.word_list, before.word_list, fails.word_list),
-            (&mut episodes.judge, before.judge, fails.judge),
-            (
-                &mut episodes.two_questions,
-                before.two_questions(),
-                fails.two_questions(),
-            ),
-            (&mut episodes.both, before.both, fails.both),
-        ] {
-            count[outcome] += usize::from(is && !was);
-        }
-        before.word_list |= fails.word_list;
-        before.judge |= fails.judge;
-        before.second |= fails.second;
-        before.both |= fails.both;
     }
 }
 
 impl Examples {
-    fn add(&mut self, write: &Write, fails: Failures, most: usize) {
-        let passes = write.p_yes.is_some() && !fails.judge;
-        let kind = if fails.judge && !fails.word_list {
-            &mut self.judge_only
-        } else if passes && fails.word_list {
-            &mut self.word_list_only
-        } else if passes && fails.second {
-            &mut self.second_only
-        } else {
-            return;
-        };
-        if kind.len() < most {
-            kind.push(Example::of(write));
-        }
-        // A write that the word list fails may also be one that only the second question does.
-        if passes && fails.word_list && fails.second && self.second_only.len() < most {
-            self.second_only.push(Example::of(write));
+    fn add(&mut self, write: &Write, judge: &Judge, most: usize) {
+        let (first_fails, second_fails) = (fails(write.p_yes, judge), fails(write.p_second, judge));
+        let first_passes = write.p_yes.is_some() && !first_fails;
+        for (kind, is_one) in [
+            (&mut self.judge, first_fails && write.word_list),
+            (&mut self.word_list, first_passes && !write.word_list),
+            (&mut self.second, first_passes && second_fails),
+        ] {
+            if is_one && kind.len() < most {
+                kind.push(Example::of(write));
+            }
         }
     }
 }

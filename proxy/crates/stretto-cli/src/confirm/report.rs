@@ -73,16 +73,13 @@ fn section(text: &mut String, audit: &Audit, second: Option<Second>) -> std::fmt
     for (heading, examples) in [
         (
             "The judge fails what the word list passes",
-            &audit.examples.judge_only,
+            &audit.examples.judge,
         ),
         (
             "The word list fails what the judge passes",
-            &audit.examples.word_list_only,
+            &audit.examples.word_list,
         ),
-        (
-            "Only the second question fails",
-            &audit.examples.second_only,
-        ),
+        ("Only the second question fails", &audit.examples.second),
     ] {
         if !examples.is_empty() {
             writeln!(text, "\n{heading}:\n")?;
