@@ -256,14 +256,20 @@ pub(crate) fn stderr_gets_its_line() {
 }
 
 pub(crate) fn ignore_eof_keeps_the_process_for_a_while() {
-    let files = fault(&json!({"ignore_eof": true, "ms": 100_000}));
+    let script = |fault: &Value| {
+        Files::of(&json!({
+            "answers": [{"tool": "a", "text": "ok", "fault": fault}],
+            "timeline": [{"after": "call:a", "ms": 40, "line": "still here"}],
+        }))
+    };
+    let files = script(&json!({"ignore_eof": true, "ms": 100_000}));
     let mut server = files.start();
     server.send(CALL);
     assert_eq!(server.line(), format!("{ANSWER}\n"));
     server.stdin = None;
-    std::thread::yield_now();
+    assert_eq!(server.line(), "still here\n");
     assert!(server.child.try_wait().unwrap().is_none());
-    let output = fault(&json!({"ignore_eof": true, "ms": 5})).run(CALL);
+    let output = script(&json!({"ignore_eof": true, "ms": 1})).run(CALL);
     assert!(output.status.success());
 }
 
