@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
-use crate::{answers, arbiter, confirm, flows, guards, learn, promote, show};
+use crate::{answers, arbiter, confirm, flows, guards, learn, promote, redact, show};
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
 #[derive(Debug, Parser)]
@@ -30,6 +30,8 @@ Exit codes:
 pub enum Command {
     /// Show a recorded session: a summary, then turn by turn
     Show(show::Args),
+    /// Copy recorded sessions with hashes for what is rare in them, to share
+    Redact(redact::Args),
     /// Check recorded calls against the policy guards
     Guards(guards::Args),
     /// Judge whether customers agreed to the recorded writes
@@ -61,6 +63,7 @@ impl Command {
     pub fn run(&self, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         match self {
             Self::Show(args) => show::run(args, screen),
+            Self::Redact(args) => redact::run(args, screen),
             Self::Guards(args) => guards::run(args, screen),
             Self::Confirm(args) => confirm::run(args, screen),
             Self::Ask(args) => answers::run_ask(args, screen),

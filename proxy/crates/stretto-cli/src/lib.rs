@@ -16,6 +16,7 @@ pub mod learn;
 pub mod oracle;
 pub mod outcomes;
 pub mod promote;
+pub mod redact;
 pub mod screen;
 pub mod sessions;
 pub mod show;
