@@ -74,6 +74,9 @@ pub enum DeciderError {
         "this flow was learned without the counts --decider reach reads; learn it again, or use habit"
     )]
     NoReach,
+    /// The arbiter decides, which takes a model's answers.
+    #[error("the arbiter decides only with a model's answers, and none was asked for here")]
+    NeedsAnswers,
 }
 
 /// How a flow is served.
@@ -372,7 +375,7 @@ impl Live {
     pub fn decide(&mut self, after: &str, settings: &Settings) -> Result<Decision, DeciderError> {
         match self.open(after, settings)? {
             Opening::Decided(decision) => Ok(decision),
-            Opening::Open(_) => Err(DeciderError::NoArbiter),
+            Opening::Open(_) => Err(DeciderError::NeedsAnswers),
         }
     }
 

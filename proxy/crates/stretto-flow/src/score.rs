@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use stretto_trace::{Event, ToolCall};
+use stretto_oracle::{Request, Response};
+use stretto_trace::{AfterCall, Event, ToolCall};
 
 pub use self::cross::{CrossValidation, Scores, cross_validate};
 pub use self::promote::{lower_bound, promote};
-use crate::decide::{Settings, Verdict};
+use crate::decide::{Decision, Opening, Settings, Verdict};
 use crate::flow::Flow;
 use crate::learn::{Session, holds};
 use crate::live::{Live, OWN_ID};
@@ -78,8 +79,11 @@ impl Score {
     }
 }
 
+/// Whoever answers an arbiter's questions: with a model's answers, or why there are none.
+pub type Ask<'a> = dyn FnMut(&Request) -> Result<Response, String> + 'a;
+
 /// Scores `flow` on one session, as it would be served with `settings`, but for its own
-/// promotion.
+/// promotion. The arbiter's questions go to `ask`; no other decider has any.
 ///
 /// Each call is scored once: what a lookup has covered starts no run of its own. A run may
 /// chain on from a site only if `may_chain` says so, and makes `per_call` lookups at most.
@@ -89,6 +93,7 @@ pub fn score(
     settings: &Settings,
     per_call: usize,
     may_chain: &dyn Fn(&str) -> bool,
+    ask: &mut Ask<'_>,
 ) -> Score {
     let settings = Settings {
         task_id: session.task().to_owned(),
@@ -102,6 +107,7 @@ pub fn score(
         settings,
         per_call,
         may_chain,
+        ask,
         covered: HashSet::new(),
         detours: HashSet::new(),
         score: Score::default(),
@@ -177,12 +183,13 @@ impl<'a> Recorded<'a> {
     }
 }
 
-struct Scoring<'a> {
+struct Scoring<'a, 'ask> {
     live: Live,
     recorded: Recorded<'a>,
     settings: Settings,
     per_call: usize,
     may_chain: &'a dyn Fn(&str) -> bool,
+    ask: &'a mut Ask<'ask>,
     /// The calls that a lookup has covered, by id.
     covered: HashSet<&'a str>,
     /// Lookups that were counted as detours: the tool, and its arguments as text.
@@ -190,7 +197,7 @@ struct Scoring<'a> {
     score: Score,
 }
 
-impl Scoring<'_> {
+impl Scoring<'_, '_> {
     fn play(&mut self) {
         let events = &self.recorded.session.episode.events;
         let mut entries = HashMap::new();
@@ -221,7 +228,7 @@ impl Scoring<'_> {
                     let is_own = Live::is_own(call_id);
                     if at + 1 < events.len() && !is_own && !self.covered.contains(call_id.as_str())
                     {
-                        self.run(call_id, turn);
+                        self.run(call_id, turn, at);
                     }
                 }
             }
@@ -249,9 +256,11 @@ impl Scoring<'_> {
         }
     }
 
-    /// The run that would have followed a call.
-    fn run(&mut self, call: &str, turn: usize) {
+    /// The run that would have followed a call of the turn `turn`, when the event `at` was the
+    /// last.
+    fn run(&mut self, call: &str, turn: usize, at: usize) {
         let mut live = None;
+        let mut seen = Seen { events: None, turn };
         let mut after = call.to_owned();
         let mut used = 0;
         loop {
@@ -259,7 +268,7 @@ impl Scoring<'_> {
             if !live.ends_in_call(&after) {
                 return;
             }
-            let Ok(decision) = live.decide(&after, &self.settings) else {
+            let Some(decision) = self.decide(live, &after, &mut seen, at) else {
                 self.score.unanswered += 1;
                 return;
             };
@@ -279,10 +288,13 @@ impl Scoring<'_> {
                 }
                 return;
             };
-            site.lookups += 1;
-            site.used += 1;
-            site.tasks.insert(self.settings.task_id.clone());
-            self.covered.insert(found.id.as_str());
+            // What an earlier run looked up already is not counted again; that run's result
+            // is not in the recorded session, so this one comes upon it anew.
+            if self.covered.insert(found.id.as_str()) {
+                site.lookups += 1;
+                site.used += 1;
+                site.tasks.insert(self.settings.task_id.clone());
+            }
             used += 1;
             let result = self.recorded.results.get(found.id.as_str());
             let Some((failed, content)) =
@@ -294,8 +306,65 @@ impl Scoring<'_> {
                 return;
             };
             after = format!("{OWN_ID}{used}");
-            live.call(entry, &after, &tool, &Value::Object(arguments));
+            let arguments = Value::Object(arguments);
+            live.call(entry, &after, &tool, &arguments);
             live.result(&after, &tool, *failed, content);
+            seen.looked_up(&after, &tool, arguments, (*failed, content));
         }
+    }
+
+    /// Decides after a call; nothing when the decision has no probabilities that it should have.
+    fn decide(
+        &mut self,
+        live: &mut Live,
+        after: &str,
+        seen: &mut Seen,
+        at: usize,
+    ) -> Option<Decision> {
+        let open = match live.open(after, &self.settings).ok()? {
+            Opening::Decided(decision) => return Some(decision),
+            Opening::Open(open) => open,
+        };
+        let events = seen.events.get_or_insert_with(|| {
+            let (past, _) = self.recorded.session.episode.events.split_at(at + 1);
+            past.to_vec()
+        });
+        let flow = live.flow();
+        let request = flow.question(&open, &AfterCall::new(events, after));
+        let answer = (self.ask)(&request);
+        let answer = answer.as_ref().map_err(String::as_str);
+        let decision = flow.settle(open, &request.key(), &self.settings.task_id, answer);
+        Some(decision).filter(|decision| !decision.probs.is_empty())
+    }
+}
+
+/// The session as a run sees it, as far as somebody asks.
+struct Seen {
+    /// The events so far, and the run's lookups.
+    events: Option<Vec<Event>>,
+    /// The turn of the call that the run follows.
+    turn: usize,
+}
+
+impl Seen {
+    /// Adds a lookup to the turn, and its result to the events.
+    fn looked_up(&mut self, id: &str, tool: &str, arguments: Value, result: (bool, &str)) {
+        let Some(events) = &mut self.events else {
+            return;
+        };
+        if let Some(Event::Assistant { calls, .. }) = events.get_mut(self.turn) {
+            calls.push(ToolCall {
+                id: id.to_owned(),
+                name: tool.to_owned(),
+                arguments,
+            });
+        }
+        let (error, content) = result;
+        events.push(Event::ToolResult {
+            call_id: id.to_owned(),
+            name: tool.to_owned(),
+            error,
+            content: content.to_owned(),
+        });
     }
 }

@@ -14,9 +14,9 @@ fn flow() -> Flow {
     Flow::parse(include_str!("../../tests/data/flows/shop.flow.json")).unwrap()
 }
 
-fn listed(tool: serde_json::Value) -> Tools {
+fn listed(tool: &serde_json::Value) -> Tools {
     let mut tools = Tools::default();
-    tools.learn(ListedTool::of(&tool).unwrap());
+    tools.learn(ListedTool::of(tool).unwrap());
     tools
 }
 
@@ -91,7 +91,7 @@ fn what_the_server_lists_now_is_a_reason() {
             None,
         ),
     ] {
-        let tools = listed(tool.clone());
+        let tools = listed(&tool);
         assert_eq!(withheld(TOOL, Some(&tools)).as_deref(), reason, "{tool}");
     }
 }
@@ -100,7 +100,7 @@ fn what_the_server_lists_now_is_a_reason() {
 fn without_a_pinned_contract_no_hint_is_needed() {
     let mut file = flow().file().clone();
     file.contracts.clear();
-    let tools = listed(json!({"name": TOOL}));
+    let tools = listed(&json!({"name": TOOL}));
     let grants = Grants {
         named: None,
         listed: Some(&tools),
