@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::bins::{self, Programs};
-use crate::process;
 use crate::promises;
 use crate::record::Record;
 use crate::scenario::{Scenario, Transport};
@@ -151,8 +150,7 @@ fn play(job: Job<'_>, options: &RunOptions) -> Result<Outcome, String> {
         }
         Err(what) => return Err(what),
     };
-    let left_running = process::end_rest(&stage.name, Duration::from_secs(2));
-    let record = stage.collect(job, played, left_running);
+    let record = stage.collect(job, played);
     if failures.is_empty() {
         failures.extend(promises::check(job.scenario, &record));
     }

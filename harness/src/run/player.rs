@@ -21,6 +21,9 @@ use super::stage::Stage;
 /// How often a file is looked at that another process writes.
 const BEAT: Duration = Duration::from_millis(2);
 
+/// How long what belongs to a proxy may outlive it.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// What the host saw, once it is over.
 #[derive(Debug)]
 pub(super) struct Played {
@@ -29,6 +32,8 @@ pub(super) struct Played {
     pub(super) heard: Vec<Message>,
     pub(super) view: Vec<Seen>,
     pub(super) ending: Option<Ending>,
+    /// Commands of processes that were still there when the proxy had gone.
+    pub(super) left_running: Vec<String>,
     pub(super) is_deaf: bool,
 }
 
@@ -131,10 +136,13 @@ impl<'a> Player<'a> {
         if self.ending.is_none() {
             self.proxy.end();
         }
-        // Whatever still holds the pipe is ended here, so that its end can be read.
-        let rest = process::of_run(&self.stage.name);
-        if self.ending.is_none() || !rest.is_empty() {
-            let _left = process::end_rest(&self.stage.name, Duration::ZERO);
+        // A server whose proxy was killed is ended by the system, which takes a moment. What then
+        // still holds the pipe is ended here, so that the pipe's end can be read.
+        let grace = if self.ending.is_some() { GRACE } else { Duration::ZERO };
+        let mut left_running = process::end_rest(&self.stage.name, grace);
+        if self.ending.is_none() {
+            // The runner gave up on the proxy, so what is left is nobody's fault.
+            left_running.clear();
         }
         let deadline = Instant::now() + Duration::from_secs(5);
         if !self.is_deaf {
@@ -149,6 +157,7 @@ impl<'a> Player<'a> {
             heard: self.heard,
             view: self.view,
             ending: self.ending,
+            left_running,
             is_deaf: self.is_deaf,
         }
     }

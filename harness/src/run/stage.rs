@@ -254,7 +254,8 @@ impl Stage {
                 .split_first()
                 .ok_or("over http there must be a server")?;
             let mut command = self.command(Path::new(program));
-            command.args(options);
+            // It is ended with the stage, and is nothing that the proxy has left behind.
+            command.args(options).env_remove(RUN_VARIABLE);
             let started = HttpServer::start(command, &root.join("http-stderr"), self.patience)
                 .map_err(|error| format!("starting the demo server over http: {error}"))?;
             self.places.set("URL", started.url.clone());
@@ -301,12 +302,7 @@ impl Stage {
     }
 
     /// Everything that the run left behind.
-    pub(super) fn collect(
-        &self,
-        job: Job<'_>,
-        played: Played,
-        left_running: Vec<String>,
-    ) -> Record {
+    pub(super) fn collect(&self, job: Job<'_>, played: Played) -> Record {
         let mut files = Vec::new();
         let mut logs = BTreeMap::new();
         let mut leaks = Vec::new();
@@ -350,7 +346,7 @@ impl Stage {
             files,
             stderr,
             ending: played.ending,
-            left_running,
+            left_running: played.left_running,
             is_deaf: played.is_deaf,
             leaks,
             given_files: self.given_files.clone(),
