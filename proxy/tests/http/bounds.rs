@@ -1,0 +1,117 @@
+//! Large answers, stalled hosts, and certificates.
+
+use std::{io::Write as _, time::Duration};
+
+use serde_json::json;
+
+use crate::{
+    bare::{Bare, result},
+    host::Host,
+};
+
+/// The most memory that a process had at once, in bytes.
+fn peak(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("it runs");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = peak.expect("Linux tells").trim().trim_end_matches(" kB");
+    kilobytes.parse::<u64>().expect("a number") * 1024
+}
+
+const LARGE: usize = 64 * 1024 * 1024;
+
+#[test]
+fn a_large_answer_costs_no_more_than_three_times_its_size() {
+    for streams in [false, true] {
+        let server = Bare::with_sessions(move |request, out| {
+            let text = "x".repeat(LARGE);
+            let answer = format!(
+                r#"{{"id":{},"result":{{"text":"{text}"}}}}"#,
+                request.json()["id"]
+            );
+            if streams {
+                out.stream()?;
+                out.raw("data: ")?;
+                out.raw(answer)?;
+                out.raw("\n\n")?;
+                return out.hang_up();
+            }
+            out.send("200 OK", "", &answer)
+        });
+        let mut host = Host::before(&server.url);
+        host.open();
+        host.ask(1, "large", json!({}));
+        assert!(host.line().len() > LARGE);
+        let peak = peak(host.child.id());
+        assert!(
+            peak < 3 * LARGE as u64,
+            "{} MB, streams: {streams}",
+            peak / 1024 / 1024
+        );
+        host.finish();
+    }
+}
+
+#[test]
+fn a_host_that_does_not_read_stops_the_server_and_not_the_memory() {
+    // More than any pipe, queue or socket holds, on one stream.
+    let server = Bare::with_sessions(|request, out| {
+        out.stream()?;
+        let event = format!("data: {{\"method\":\"{}\"}}\n\n", "x".repeat(100_000));
+        for _ in 0..1_000 {
+            out.raw(&event)?;
+        }
+        out.event(&result(request, &json!({})))?;
+        out.hang_up()
+    });
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_stretto-proxy"))
+        .args(["--upstream", &server.url])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the proxy starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    stdin
+        .write_all(b"{\"id\":0,\"method\":\"initialize\"}\n{\"id\":1,\"method\":\"x\"}\n")
+        .expect("it reads");
+    let before = loop {
+        // Until it has taken all that it takes.
+        let seen = peak(child.id());
+        std::thread::sleep(Duration::from_millis(300));
+        if server.seen().len() == 2 && peak(child.id()) == seen {
+            break seen;
+        }
+    };
+    assert!(before < 60 * 1024 * 1024, "{} MB", before / 1024 / 1024);
+    drop(stdin);
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(
+        output.stdout.iter().filter(|&&byte| byte == b'\n').count(),
+        1_002
+    );
+}
+
+#[test]
+fn hundreds_of_requests_wait_for_a_server_that_answers_none() {
+    let server = Bare::with_sessions(|request, out| {
+        if request.what() == "last" {
+            return out.json(&result(request, &json!({})));
+        }
+        std::thread::sleep(Duration::from_secs(2));
+        out.json(&result(request, &json!({})))
+    });
+    let mut host = Host::before(&server.url);
+    host.open();
+    for id in 1..=600 {
+        host.ask(id, "slow", json!({}));
+    }
+    host.ask("last", "last", json!({}));
+    assert_eq!(
+        host.message()["id"],
+        "last",
+        "none is held up by the slow ones"
+    );
+    for _ in 1..=600 {
+        assert!(host.message().get("result").is_some());
+    }
+}
