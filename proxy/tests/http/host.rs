@@ -96,6 +96,10 @@ impl Host {
             .expect("the proxy reads");
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a literal reads better without a reference"
+    )]
     pub(crate) fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) {
         let id: Value = id.into();
         self.send(
@@ -103,6 +107,10 @@ impl Host {
         );
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a literal reads better without a reference"
+    )]
     pub(crate) fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) {
         self.ask(
             id,
@@ -240,7 +248,8 @@ impl Left {
 pub(crate) struct Demo {
     child: Child,
     pub(crate) url: String,
-    _folder: Option<TempDir>,
+    /// Of its script.
+    folder: Option<TempDir>,
 }
 
 impl Demo {
@@ -257,7 +266,7 @@ impl Demo {
         Self {
             child,
             url: url.trim().to_owned(),
-            _folder: None,
+            folder: None,
         }
     }
 
@@ -267,7 +276,7 @@ impl Demo {
         let path = folder.path().join("script.json");
         std::fs::write(&path, script.to_string()).expect("a file");
         let mut demo = Self::start(&["--script", path.to_str().expect("text")]);
-        demo._folder = Some(folder);
+        demo.folder = Some(folder);
         demo
     }
 }

@@ -239,14 +239,14 @@ fn a_slow_call_delays_nobody() {
 
 #[test]
 fn two_hundred_parallel_calls_each_get_their_own_answer_once() {
-    const CALLS: u64 = 200;
+    const CALLS: u16 = 200;
     // All are in before the first is answered, and they are answered in another order.
-    let all_in = Arc::new(Barrier::new(CALLS as usize));
+    let all_in = Arc::new(Barrier::new(CALLS.into()));
     let server = Bare::with_sessions(move |request, out| {
         let call = request.json();
         let n = call["params"]["arguments"]["n"].as_u64().expect("a number");
         all_in.wait();
-        std::thread::sleep(Duration::from_millis(n * 7919 % CALLS));
+        std::thread::sleep(Duration::from_millis(n * 7919 % u64::from(CALLS)));
         let answer = result(
             request,
             &json!({"content": [{"type": "text", "text": n.to_string()}]}),
@@ -277,7 +277,7 @@ fn two_hundred_parallel_calls_each_get_their_own_answer_once() {
         .collect();
     assert!(!texts.is_sorted(), "they came in another order");
     texts.sort_unstable();
-    assert!(texts.iter().copied().eq(0..CALLS));
+    assert!(texts.iter().copied().eq(0..u64::from(CALLS)));
     assert_eq!(host.finish().lines, [""; 0]);
 }
 
