@@ -22,10 +22,10 @@ use crate::{
 };
 
 /// How often a session that waits for something of its own is looked at.
-const TICK: Duration = Duration::from_millis(250);
+const TICK: Millis = Millis(250);
 
 /// How often a session on its way to its end is looked at.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Millis = Millis(50);
 
 /// How the session came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(crate) struct Drive<'a> {
     clock: Clock,
     owed: Owed,
     patience: Patience,
+    /// When it was last seen whether the host is still there.
+    looked: Millis,
     stop: Option<(Stop, Millis)>,
     /// How the server's process ended, once it has.
     ending: Option<Ending>,
@@ -98,6 +100,7 @@ impl<'a> Drive<'a> {
             clock,
             owed: Owed::default(),
             patience: Patience::default(),
+            looked: Millis::default(),
             stop: None,
             ending: None,
             uncounted: Vec::new(),
@@ -124,7 +127,7 @@ impl<'a> Drive<'a> {
             }
             self.flush();
             self.count();
-            if self.patience.is_ending()
+            if self.is_watched()
                 && let Some(ending) = self.press()
             {
                 return self.over(ending);
@@ -140,9 +143,15 @@ impl<'a> Drive<'a> {
             turn = self.server.turn(server_may_speak), if self.ending.is_none() => Woken::Server(turn),
             (ticket, answer) = self.beside.asker.next(), if self.beside.asker.is_asked() => Woken::Answered(ticket, answer),
             stop = signals.next(), if self.stop.is_none() => Woken::Stop(stop),
-            () = pass(LOOK), if self.patience.is_ending() => Woken::Time,
+            () = pass(LOOK), if self.is_watched() => Woken::Time,
             () = pass(TICK), if self.session.is_waiting() => Woken::Tick,
         }
+    }
+
+    /// Whether time matters: the session is on its way to its end, or could be without our
+    /// knowing, as nothing is read from the host while the server takes nothing.
+    fn is_watched(&self) -> bool {
+        self.patience.is_ending() || !self.server.has_room()
     }
 
     fn host_turn(&mut self, turn: HostTurn) {
@@ -336,9 +345,9 @@ impl<'a> Drive<'a> {
     /// Ends a server that has had its time. An ending when the rest of its output is not waited for.
     fn press(&mut self) -> Option<Ending> {
         let now = self.clock.now();
-        if self.patience.is_input_ended() && self.host.is_gone() {
-            self.patience.host_is_gone(now);
-            self.server.host_is_gone();
+        if now - self.looked >= LOOK {
+            self.looked = now;
+            self.look_for_host(now);
         }
         match self.patience.due(now, self.owed.is_any(now))? {
             Due::Press(pressure) => {
@@ -347,8 +356,23 @@ impl<'a> Drive<'a> {
             }
             Due::GiveUp => {
                 self.host.abandon();
-                Some(self.ending.unwrap_or(Ending::Unknown))
+                let ending = self.ending.or_else(|| self.server.ending());
+                Some(ending.unwrap_or(Ending::Unknown))
             }
+        }
+    }
+
+    fn look_for_host(&mut self, now: Millis) {
+        if !self.host.is_gone() {
+            return;
+        }
+        if !self.patience.is_input_ended() && self.host.has_hung_up() {
+            // There is more to read from it, but nobody waits for what comes of that.
+            self.patience.input_ended(now);
+        }
+        if self.patience.is_input_ended() {
+            self.patience.host_is_gone(now);
+            self.server.host_is_gone();
         }
     }
 
@@ -369,8 +393,8 @@ impl<'a> Drive<'a> {
 }
 
 /// Lets time pass. The timer is made when it is polled: one for each line would cost as much as reading the line.
-async fn pass(time: Duration) {
-    tokio::time::sleep(time).await;
+async fn pass(time: Millis) {
+    tokio::time::sleep(Duration::from_millis(time.0)).await;
 }
 
 fn who(side: Side) -> Who {

@@ -97,7 +97,17 @@ impl Host {
 
     /// Whether nobody can read what we write: the host is gone, or has closed its end.
     pub(crate) fn is_gone(&self) -> bool {
-        !self.outbox.is_open() || stdout_has_no_reader()
+        !self.outbox.is_open()
+            || polls(
+                io::stdout(),
+                PollFlags::OUT,
+                PollFlags::ERR | PollFlags::HUP,
+            )
+    }
+
+    /// Whether nobody can write what we read, though something may be left to read.
+    pub(crate) fn has_hung_up(&self) -> bool {
+        self.input.is_none() || polls(io::stdin(), PollFlags::IN, PollFlags::HUP)
     }
 
     /// Gives up what the host has not taken.
@@ -208,15 +218,10 @@ impl Output {
     }
 }
 
-fn stdout_has_no_reader() -> bool {
-    let stdout = io::stdout();
-    let mut ends = [PollFd::new(&stdout, PollFlags::OUT)];
-    match poll(&mut ends, Some(&Timespec::default())) {
-        Ok(_) => ends[0]
-            .revents()
-            .intersects(PollFlags::ERR | PollFlags::HUP),
-        Err(_) => false,
-    }
+/// Whether asking `end` for `asked` finds one of `wanted` at once.
+fn polls(end: impl AsFd, asked: PollFlags, wanted: PollFlags) -> bool {
+    let mut ends = [PollFd::new(&end, asked)];
+    poll(&mut ends, Some(&Timespec::default())).is_ok() && ends[0].revents().intersects(wanted)
 }
 
 /// `end`, ready to be waited for, if it is a socket.

@@ -105,6 +105,7 @@ enum Failure {
 
 /// The start-up story, and the session.
 fn run(cli: &Cli) -> Result<Outcome, Failure> {
+    signals::survive_file_size_limits().map_err(Failure::Signals)?;
     let pruned = prune(cli);
     let settings = Settings::of(cli)?;
     let endpoint = match &cli.upstream {
@@ -117,7 +118,6 @@ fn run(cli: &Cli) -> Result<Outcome, Failure> {
         Some(directory) => Some(SessionLog::create(directory, &mut header)?),
         None => None,
     };
-    signals::survive_file_size_limits().map_err(Failure::Signals)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

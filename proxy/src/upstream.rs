@@ -166,6 +166,15 @@ impl Upstream {
         }
     }
 
+    /// How the server's process ended, if it has; the rest of its output is not waited for.
+    pub(crate) fn ending(&mut self) -> Option<Ending> {
+        match self {
+            Self::Child(child) => child.ending(),
+            // Its end is the session's, which came or did not.
+            Self::Http(_) => None,
+        }
+    }
+
     /// One small step. The server is only listened to when it `may_speak`. Cancel safe.
     pub(crate) async fn turn(&mut self, may_speak: bool) -> ServerTurn {
         match self {

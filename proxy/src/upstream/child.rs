@@ -97,6 +97,11 @@ impl Child {
         }
     }
 
+    pub(super) fn ending(&mut self) -> Option<Ending> {
+        let status = self.process.try_wait().ok()?;
+        status.map(Ending::Exited)
+    }
+
     /// After the output has ended, the next step that is not a write is the end of the process.
     pub(super) async fn turn(&mut self, may_speak: bool) -> ServerTurn {
         let Self {
