@@ -1,11 +1,14 @@
 //! Who answers a command's questions, as the command line names them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
 use stretto_oracle::offline::{Asked, Requests};
-use stretto_oracle::{Cache, Jev, Oracle, Patience, Settings, offline};
+use stretto_oracle::{
+    Cache, Estimate, Jev, Key, Oracle, Patience, Request, Response, Settings, offline,
+};
 
 use crate::bar;
 use crate::screen::{Voice, one_line};
@@ -76,7 +79,7 @@ impl Answerer {
     pub fn check_cost(&self, requests: &Requests, budget: f64) -> anyhow::Result<()> {
         offline::check_cost(&self.oracle, requests, budget)?;
         if self.oracle.costs() {
-            let estimate = stretto_oracle::Estimate::of(requests.values());
+            let estimate = Estimate::of(requests.values());
             Voice::stderr().say(&format!(
                 "{} questions of about {} tokens: ${:.4} if none of them is cached",
                 estimate.requests,
@@ -116,6 +119,63 @@ impl Answerer {
             Voice::stderr().say(&summary);
         }
         Ok(asked)
+    }
+}
+
+/// Whoever answers, asked one question at a time: each once, and none above a budget.
+#[derive(Debug)]
+pub struct OneByOne {
+    answerer: Answerer,
+    budget: f64,
+    spent: f64,
+    known: BTreeMap<Key, Result<Response, String>>,
+}
+
+impl OneByOne {
+    /// `answerer`, for `budget` dollars at most, as if no answer were cached.
+    pub fn new(answerer: Answerer, budget: f64) -> Self {
+        Self {
+            answerer,
+            budget,
+            spent: 0.0,
+            known: BTreeMap::new(),
+        }
+    }
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no answer, on one line.
+    pub fn ask(&mut self, request: &Request) -> Result<Response, String> {
+        let key = request.key();
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let answer = self.ask_once(request);
+        self.known.insert(key, answer.clone());
+        answer
+    }
+
+    fn ask_once(&mut self, request: &Request) -> Result<Response, String> {
+        if self.answerer.oracle.costs() {
+            self.spent += Estimate::of([request]).dollars();
+            if self.spent > self.budget {
+                return Err(format!("the budget of ${} is spent", self.budget));
+            }
+        }
+        let found = offline::ask_one(&self.answerer.oracle, request);
+        found
+            .map(|found| found.response)
+            .map_err(|error| error.one_line())
+    }
+
+    /// How many questions there were, how many of them got no answer, and the reason for one.
+    pub fn unanswered(&self) -> (usize, usize, Option<&str>) {
+        let mut reasons = self.known.values().filter_map(|known| known.as_ref().err());
+        let first = reasons.next().map(String::as_str);
+        let failed = reasons.count() + usize::from(first.is_some());
+        (self.known.len(), failed, first)
     }
 }
 

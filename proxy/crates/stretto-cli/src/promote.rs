@@ -13,6 +13,7 @@ use stretto_flow::{Decider, Flow, Score, Session, Settings, promote};
 use crate::bar;
 use crate::files::write_whole;
 use crate::learn::PER_CALL;
+use crate::oracle::{Answerer, CacheArgs, OneByOne, Who, dollars};
 use crate::screen::{Screen, Voice, safe};
 use crate::sessions::Known;
 
@@ -31,9 +32,17 @@ pub struct Args {
     out: PathBuf,
     #[command(flatten)]
     known: Known,
-    /// Whose probabilities decide: habit or reach; by default reach, if the flow has its counts
-    #[arg(long, value_name = "DECIDER", value_parser = crate::learn::decider)]
+    /// Whose probabilities decide: arbiter, habit or reach; by default as the flow is served
+    #[arg(long, value_name = "DECIDER")]
     decider: Option<Decider>,
+    /// Who answers the arbiter's questions
+    #[arg(long, value_name = "WHO", default_value = "replay")]
+    oracle: Who,
+    #[command(flatten)]
+    cache: CacheArgs,
+    /// Ask nothing that takes the questions above this
+    #[arg(long, value_name = "DOLLARS", default_value = "1", value_parser = dollars)]
+    oracle_budget: f64,
     /// The threshold of lookups
     #[arg(long, value_name = "P", default_value_t = 0.3)]
     threshold: f64,
@@ -59,14 +68,7 @@ pub struct Args {
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut voice = Voice::stderr();
     let flow = Arc::new(Flow::load(&args.flow)?);
-    let decider = match args.decider {
-        Some(decider) => decider,
-        None if !flow.file().folds.is_empty() => anyhow::bail!(
-            "{} has an arbiter, which is not asked here; score it with --decider reach or habit",
-            args.flow.display()
-        ),
-        None => flow.default_decider(),
-    };
+    let decider = args.decider.unwrap_or_else(|| flow.default_decider());
     flow.check_decider(decider)
         .with_context(|| format!("deciding by {decider}"))?;
     let recorded = args.known.read(&args.sessions, &mut voice)?;
@@ -78,6 +80,8 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         min_lower: args.min_lower,
         min_tasks: args.min_tasks,
     };
+    let answerer = Answerer::new(args.oracle, args.cache.cache())?;
+    let mut asking = OneByOne::new(answerer, args.oracle_budget);
     let bar = bar::new();
     let mut progress = |done: usize, all: usize| bar::show(&bar, "scoring", done, all);
     let (promoted, score) = promote(
@@ -87,8 +91,14 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         args.per_call,
         limits,
         &mut progress,
+        &mut |request| asking.ask(request),
     );
     bar.finish_and_clear();
+    if let (all, failed, Some(reason)) = asking.unanswered() {
+        voice.say(&format!(
+            "{failed} of {all} questions got no answer, such as: {reason}"
+        ));
+    }
 
     for line in report(&promoted, &score, decider, sessions.len()).lines() {
         writeln!(screen, "{}", safe(line))?;

@@ -191,3 +191,49 @@ fn without_cached_answers_nothing_is_fitted_and_the_first_question_is_named() {
     assert!(err.contains("no cached answer for request "), "{err}");
     assert!(!folder.path().join("flow.json").exists());
 }
+
+#[test]
+fn a_flow_with_an_arbiter_is_promoted_by_the_answers_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let sessions = data(SESSIONS);
+    let learn = [
+        "learn",
+        "--sessions",
+        &sessions,
+        "--domain",
+        "shop",
+        "--oracle",
+        "mock",
+        "--refit-habit",
+        "--out",
+        "flow.json",
+    ];
+    assert_eq!(stretto(folder.path(), &learn).0, 0);
+    let promote = |oracle: &'static str| {
+        let arguments = [
+            "promote",
+            "--flow",
+            "flow.json",
+            "--sessions",
+            &sessions,
+            "--oracle",
+            oracle,
+            "--out",
+            "promoted.json",
+        ];
+        let (code, err) = stretto(folder.path(), &arguments);
+        assert_eq!(code, 0, "{err}");
+        let sites = flow(&folder, "promoted.json").promoted.unwrap().sites;
+        (sites.values().map(|site| site.decisions).sum::<u64>(), err)
+    };
+    let (decisions, err) = promote("mock");
+    assert!(decisions > 0 && !err.contains("no answer"), "{err}");
+    let (decisions, err) = promote("replay");
+    assert!(
+        err.contains("questions got no answer, such as: no cached answer for request "),
+        "{err}"
+    );
+    // Only sites that offer nothing decide without asking.
+    let (mock, _) = promote("mock");
+    assert!(decisions < mock);
+}

@@ -173,5 +173,5 @@ pub use run::{
     Answer, DecisionSite, Next, Run, RunRecord, ScoreError, Scored, SiteValue, TracedSite,
 };
 pub use score::{
-    CrossValidation, Score, Scores, SiteScore, cross_validate, lower_bound, promote, score,
+    Ask, CrossValidation, Score, Scores, SiteScore, cross_validate, lower_bound, promote, score,
 };

@@ -10,9 +10,10 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use stretto_flow::file::Bar;
 use stretto_flow::{
     Decider, FitError, Fitting, Flow, FlowFile, LearnOptions, Live, Opening, Session, Settings,
-    Surroundings,
+    Surroundings, promote,
 };
 use stretto_oracle::{Key, Oracle, Response};
 use stretto_trace::Event;
@@ -76,19 +77,13 @@ fn a_fitted_flow_reads_back_is_served_with_its_arbiter_and_can_give_it_away() {
     assert_eq!(Flow::new(file).default_decider(), Decider::Arbiter);
 }
 
-#[test]
-fn what_is_asked_to_fit_is_what_would_be_asked_live() {
-    let (sessions, surroundings) = sessions(LOGS);
-    let fitting = prepare(&sessions, &surroundings).unwrap();
-    let asked: BTreeSet<Key> = fitting.requests().into_keys().collect();
-    let answers = mocked(&fitting);
-    let flow = Arc::new(Flow::new(fitting.finish(&answers).unwrap()));
-
-    let mut live_keys = BTreeSet::new();
+/// The questions of a flow after each call of the recorded sessions, as they would be asked live.
+fn asked_live(flow: &Arc<Flow>) -> BTreeSet<Key> {
+    let mut keys = BTreeSet::new();
     for log in read_logs(&data(LOGS)).unwrap() {
         let settings = Settings::new(Decider::Arbiter, &log.header.session);
         let mut builder = EpisodeBuilder::new(&log.header);
-        let mut live = Live::new(Arc::clone(&flow));
+        let mut live = Live::new(Arc::clone(flow));
         for (entry, message) in log.messages() {
             let before = builder.events().len();
             builder.message(entry.t_ms, entry.from, message);
@@ -97,12 +92,69 @@ fn what_is_asked_to_fit_is_what_would_be_asked_live() {
                 continue;
             };
             if let Ok(Opening::Open(open)) = live.open(call_id, &settings) {
-                live_keys.insert(flow.question(&open, &builder.after_call(call_id)).key());
+                keys.insert(flow.question(&open, &builder.after_call(call_id)).key());
             }
         }
     }
+    keys
+}
+
+#[test]
+fn what_is_asked_to_fit_is_what_would_be_asked_live() {
+    let (sessions, surroundings) = sessions(LOGS);
+    let fitting = prepare(&sessions, &surroundings).unwrap();
+    let asked: BTreeSet<Key> = fitting.requests().into_keys().collect();
+    let answers = mocked(&fitting);
+    let flow = Arc::new(Flow::new(fitting.finish(&answers).unwrap()));
+    let live_keys = asked_live(&flow);
     let apart: Vec<&Key> = asked.difference(&live_keys).collect();
     assert_eq!(apart, [] as [&Key; 0], "of {}", asked.len());
+}
+
+#[test]
+fn promotion_asks_what_was_asked_live_and_counts_what_has_no_answer() {
+    let (sessions, surroundings) = sessions(LOGS);
+    let fitting = prepare(&sessions, &surroundings).unwrap();
+    let answers = mocked(&fitting);
+    let flow = Arc::new(Flow::new(fitting.finish(&answers).unwrap()));
+    let sessions: Vec<&Session> = sessions.iter().collect();
+    // A threshold that every lookup passes, so that runs chain.
+    let bar = Bar {
+        threshold: 0.0,
+        ..Bar::default()
+    };
+    let score = |per_call: usize, ask: &mut stretto_flow::Ask<'_>| {
+        let settings = Settings::new(Decider::Arbiter, "");
+        promote(
+            &flow,
+            &sessions,
+            &settings,
+            per_call,
+            bar,
+            &mut |_, _| (),
+            ask,
+        )
+        .1
+    };
+    let mocked = |per_call: usize| {
+        let mut asked = BTreeSet::new();
+        let scored = score(per_call, &mut |request| {
+            asked.insert(request.key());
+            let answered = Oracle::Mock.answer_now(request, &request.key()).unwrap();
+            Ok(answered.unwrap().response)
+        });
+        assert!(scored.used() > 0 && scored.unanswered == 0, "{scored:?}");
+        asked
+    };
+    // A lookup reads like a call of the agent's own, so a run that goes on asks the same as a
+    // session in which nothing was looked up.
+    let asked = mocked(8);
+    assert!(asked.is_subset(&asked_live(&flow)));
+    assert!(mocked(1).len() < asked.len(), "no run went on");
+
+    let unanswered = score(8, &mut |_| Err("no cached answer".to_owned()));
+    assert_eq!(unanswered.lookups(), 0);
+    assert!(unanswered.unanswered > 0);
 }
 
 #[test]

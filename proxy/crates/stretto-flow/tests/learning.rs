@@ -57,6 +57,7 @@ fn the_published_sites_are_promoted_again() {
         8,
         Bar::default(),
         &mut |_, _| {},
+        &mut |_| panic!("reach asks nobody"),
     );
     let expected = flow("shop.promoted.flow.json");
     assert_eq!(Some(&promoted), expected.file().promoted.as_ref());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Score, SiteScore, score};
+use super::{Ask, Score, SiteScore, score};
 use crate::decide::Settings;
 use crate::file::{Bar, Promoted, PromotedSite};
 use crate::flow::Flow;
@@ -66,7 +66,7 @@ impl Bar {
 /// Scores every site of `flow` on `sessions`, and says which pass `bar`.
 ///
 /// Runs chain through every site at first, then only through those that passed, until the
-/// same ones pass again.
+/// same ones pass again. The arbiter's questions go to `ask`, the same ones in each round.
 pub fn promote(
     flow: &Arc<Flow>,
     sessions: &[&Session],
@@ -74,6 +74,7 @@ pub fn promote(
     per_call: usize,
     bar: Bar,
     progress: &mut dyn FnMut(usize, usize),
+    ask: &mut Ask<'_>,
 ) -> (Promoted, Score) {
     let settings = Settings {
         threshold: bar.threshold,
@@ -85,7 +86,7 @@ pub fn promote(
         for session in sessions {
             progress(done, sessions.len());
             done = (done + 1) % sessions.len();
-            total.add(&score(flow, session, &settings, per_call, may_chain));
+            total.add(&score(flow, session, &settings, per_call, may_chain, ask));
         }
         let judged = total
             .sites
