@@ -394,7 +394,11 @@ impl Endpoint {
     fn form(&self, message: &Message) -> Form {
         match self.server.manners.answers {
             Form::Auto => match message {
-                Message::Request(_, call) if call.method == "tools/call" => Form::Stream,
+                Message::Request(_, call)
+                    if matches!(call.method.as_str(), "tools/call" | "subscriptions/listen") =>
+                {
+                    Form::Stream
+                }
                 _ => Form::Json,
             },
             given => given,

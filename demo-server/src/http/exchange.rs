@@ -59,7 +59,7 @@ impl Exchange<'_> {
         }
 
         if self.begins_a_session {
-            self.begin_a_session(&mut reaction);
+            self.begin_a_session(&mut reaction)?;
         }
         // A fault in place of the answer's head keeps a stream from opening before it.
         let spoils_the_head = faults
@@ -94,19 +94,16 @@ impl Exchange<'_> {
     }
 
     /// Begins the session that the answer agrees on, which the head of the answer names.
-    fn begin_a_session(&mut self, reaction: &mut Reaction) {
+    fn begin_a_session(&mut self, reaction: &mut Reaction) -> io::Result<()> {
         // A live server has to be heard first.
         if let Some(told) = self.ask_the_live(reaction) {
-            self.hear(reaction, &told, |session, note| {
-                if let Some(session) = session {
-                    session.say(note.to_owned());
-                }
+            hear(reaction, &told, |note| {
+                self.say(note);
                 Ok(())
-            })
-            .ok();
+            })?;
         }
         let Some(version) = reaction.answer.as_deref().and_then(version) else {
-            return;
+            return Ok(());
         };
         let session = match self.endpoint.server.manners.session {
             SessionRule::Required => self.endpoint.sessions.begin(version),
@@ -121,6 +118,7 @@ impl Exchange<'_> {
                 .push((super::SESSION.to_owned(), session.id.clone()));
         }
         self.session = Some(session);
+        Ok(())
     }
 
     /// Passes the request on to the live server, if that is to answer it.
@@ -136,30 +134,12 @@ impl Exchange<'_> {
         ))
     }
 
-    /// Waits for the live server's answer, and sends what it says before.
-    fn hear(
-        &self,
-        reaction: &mut Reaction,
-        told: &Receiver<Heard>,
-        mut note: impl FnMut(Option<&Arc<Session>>, &str) -> io::Result<()>,
-    ) -> io::Result<()> {
-        reaction.is_live = false;
-        for heard in told {
-            match heard {
-                Heard::Note(text) => note(self.session.as_ref(), &text)?,
-                Heard::Answer(answer) => {
-                    let value: Value = serde_json::from_str(&answer).unwrap_or_default();
-                    if value.get("result").is_none() || value["result"]["isError"] == true {
-                        reaction.made = None;
-                    }
-                    reaction.answer = Some(answer);
-                    return Ok(());
-                }
-            }
+    /// Says something that has no stream of its own to stand on.
+    fn say(&self, message: &str) {
+        // A modern host without a stream has nowhere to hear it.
+        if self.session.is_some() || self.begins_a_session {
+            self.endpoint.say(message.to_owned(), self.session.as_ref());
         }
-        // The server is gone.
-        reaction.is_silent = true;
-        Ok(())
     }
 
     fn come(&self, reaction: &Reaction) {
@@ -177,16 +157,12 @@ impl Exchange<'_> {
     ) -> io::Result<After> {
         for note in reaction.notes.drain(..) {
             thread::sleep(note.wait);
-            if let Some(session) = &self.session {
-                session.say(note.text);
-            }
+            self.say(&note.text);
         }
         thread::sleep(std::mem::take(&mut reaction.delay));
         if let Some(told) = self.ask_the_live(reaction) {
-            self.hear(reaction, &told, |session, note| {
-                if let Some(session) = session {
-                    session.say(note.to_owned());
-                }
+            hear(reaction, &told, |note| {
+                self.say(note);
                 Ok(())
             })?;
         } else if let Some(live) = self
@@ -265,7 +241,7 @@ impl Exchange<'_> {
         }
         thread::sleep(std::mem::take(&mut reaction.delay));
         if let Some(told) = self.ask_the_live(reaction) {
-            self.hear(reaction, &told, |_, note| stream.send(note))?;
+            hear(reaction, &told, |note| stream.send(note))?;
         }
         let after = self.work(reaction, faults);
         if after.hang || reaction.is_silent {
@@ -502,6 +478,33 @@ impl Exchange<'_> {
             After::Close
         }
     }
+}
+
+/// Waits for the live server's answer, and sends what it says before.
+///
+/// # Errors
+///
+/// Of the kind `ConnectionAborted` when the live server is gone: the caller then drops the connection.
+fn hear(
+    reaction: &mut Reaction,
+    told: &Receiver<Heard>,
+    mut note: impl FnMut(&str) -> io::Result<()>,
+) -> io::Result<()> {
+    reaction.is_live = false;
+    for heard in told {
+        match heard {
+            Heard::Note(text) => note(&text)?,
+            Heard::Answer(answer) => {
+                let value: Value = serde_json::from_str(&answer).unwrap_or_default();
+                if value.get("result").is_none() || value["result"]["isError"] == true {
+                    reaction.made = None;
+                }
+                reaction.answer = Some(answer);
+                return Ok(());
+            }
+        }
+    }
+    Err(io::ErrorKind::ConnectionAborted.into())
 }
 
 /// The version that an answer to `initialize` agrees on, if it does.

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::sessions::lock;
 use crate::live;
-use crate::protocol::Message;
+use crate::protocol::{self, Message};
 
 /// The live server's input, and who waits for what it says.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(super) struct Live {
 #[derive(Debug, Default)]
 struct Table {
     last: u64,
+    /// Whether the server has ended: nobody who asks now is answered.
+    is_gone: bool,
     waiting: HashMap<String, Waiting>,
 }
 
@@ -33,6 +35,29 @@ struct Waiting {
     id: Value,
     token: Option<Value>,
     tell: Sender<Heard>,
+}
+
+impl Table {
+    /// The request that a notification belongs to: by its progress token, or by the subscription
+    /// that the request is, whose id its host knows under another name.
+    fn request_of(&self, params: &Value) -> Option<(&Waiting, Option<Value>)> {
+        const SUBSCRIPTION: &str = "/_meta/io.modelcontextprotocol~1subscriptionId";
+
+        if let Some(own) = params.pointer(SUBSCRIPTION) {
+            let waiting = self.waiting.get(&own.to_string())?;
+            let mut params = params.clone();
+            if let Some(id) = params.pointer_mut(SUBSCRIPTION) {
+                *id = waiting.id.clone();
+            }
+            return Some((waiting, Some(params)));
+        }
+        let token = params.get("progressToken")?;
+        let waiting = self
+            .waiting
+            .values()
+            .find(|waiting| waiting.token.as_ref() == Some(token))?;
+        Some((waiting, None))
+    }
 }
 
 /// What the live server says to a request.
@@ -66,6 +91,9 @@ impl Live {
     pub(super) fn ask(&self, body: &[u8], id: &Value, token: Option<&Value>) -> Receiver<Heard> {
         let (tell, told) = channel();
         let mut table = lock(&self.asked);
+        if table.is_gone {
+            return told;
+        }
         table.last += 1;
         let own = Value::from(format!("demo-{}", table.last)).to_string();
         let text = String::from_utf8_lossy(body);
@@ -110,7 +138,9 @@ impl Live {
             line.clear();
             if !matches!(lines.read_until(b'\n', &mut line), Ok(read) if read > 0) {
                 // Whoever waits is told by the end of their channel.
-                lock(&self.asked).waiting.clear();
+                let mut table = lock(&self.asked);
+                table.is_gone = true;
+                table.waiting.clear();
                 return;
             }
             let text = String::from_utf8_lossy(line.trim_ascii_end()).into_owned();
@@ -124,14 +154,15 @@ impl Live {
                     drop(waiting.tell.send(Heard::Answer(answer)));
                 }
                 Message::Notification(call) => {
-                    let token = call.params.get("progressToken");
                     let table = lock(&self.asked);
-                    let waiting = table
-                        .waiting
-                        .values()
-                        .find(|waiting| token.is_some() && waiting.token.as_ref() == token);
-                    match waiting {
-                        Some(waiting) => drop(waiting.tell.send(Heard::Note(text))),
+                    match table.request_of(&call.params) {
+                        Some((waiting, params)) => {
+                            let note = match params {
+                                Some(params) => protocol::notification(&call.method, &params),
+                                None => text,
+                            };
+                            drop(waiting.tell.send(Heard::Note(note)));
+                        }
                         None => other(text),
                     }
                 }

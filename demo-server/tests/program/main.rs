@@ -144,6 +144,8 @@ tests! {
         it_ends_with_the_servers_status,
         a_script_over_a_live_server_brings_no_tools,
         a_live_server_is_served_over_http,
+        a_live_server_that_is_gone_answers_nobody,
+        a_subscription_of_a_live_server_is_a_stream_under_the_hosts_id,
     }
     era {
         a_modern_server_answers_each_request_by_itself,

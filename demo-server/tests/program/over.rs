@@ -1,6 +1,7 @@
 //! Faults laid over a live server.
 
 use std::env;
+use std::io::{BufRead as _, BufReader, Write as _};
 
 use serde_json::{Value, json};
 
@@ -177,4 +178,63 @@ pub(crate) fn a_live_server_is_served_over_http() {
         .filter_map(|record| record["line"].as_str().map(Value::from))
         .collect();
     assert_eq!(tools.len(), 5, "{tools:?}");
+}
+
+pub(crate) fn a_live_server_that_is_gone_answers_nobody() {
+    let live = Files::of(&json!({"answers": [{"tool": "a", "fault": {"exit": 7}}]}));
+    let files = Files::of(&json!({}));
+    let mut options = over(&files);
+    options.extend(live.options());
+    let served = Served::with(&options.iter().map(String::as_str).collect::<Vec<_>>());
+    let session = served.session();
+    let call = json!({"id": 1, "method": "tools/call", "params": {"name": "a"}});
+    assert!(!served.post(&session, &call).body.contains("\"id\""));
+    let ping = served.bytes(
+        "POST",
+        "/mcp",
+        &format!("{POST}{session}"),
+        r#"{"id":2,"method":"ping"}"#,
+    );
+    assert_eq!(ping, b"");
+}
+
+pub(crate) fn a_subscription_of_a_live_server_is_a_stream_under_the_hosts_id() {
+    let modern = |id: &str, method: &str, mut params: Value| {
+        params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+        json!({"id": id, "method": method, "params": params})
+    };
+    let headers =
+        |method: &str| format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n");
+    let live = Files::of(
+        &json!({"listings": {"v2": {}}, "answers": [{"tool": "a", "text": "ok"}],
+        "timeline": [{"after": "call:a", "relist": "v2"}]}),
+    );
+    let files = Files::of(&json!({}));
+    let mut options = over(&files);
+    options.extend(live.options());
+    options.extend(["--era".into(), "modern".into()]);
+    // The server in front speaks the newest revision, too: its options come before the command.
+    options.splice(0..0, ["--era".into(), "modern".into()]);
+    let served = Served::with(&options.iter().map(String::as_str).collect::<Vec<_>>());
+    let body = modern(
+        "mine",
+        "subscriptions/listen",
+        json!({"notifications": {"toolsListChanged": true}}),
+    )
+    .to_string();
+    let mut stream = served.connect();
+    let listen = headers("subscriptions/listen");
+    write!(
+        stream,
+        "POST /mcp HTTP/1.1\r\nContent-Length: {}\r\n{POST}{listen}\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    assert!(
+        lines.any(|line| line.contains("subscriptions/acknowledged") && line.contains("\"mine\""))
+    );
+    let call = modern("2", "tools/call", json!({"name": "a"}));
+    served.post(&format!("{}Mcp-Name: a\r\n", headers("tools/call")), &call);
+    assert!(lines.any(|line| line.contains("tools/list_changed") && line.contains("\"mine\"")));
 }
