@@ -192,10 +192,15 @@ pub(crate) fn orders(
             let counts = counts
                 .entry(at_site.site.clone())
                 .or_insert_with(|| vec![0; usable.len()]);
-            counts[index] += at_site.values;
+            counts[index] = counts[index].saturating_add(at_site.values);
         }
     }
-    counts.retain(|_, counts| counts.iter().sum::<u64>() >= ENOUGH_AT_SITE);
+    counts.retain(|_, counts| {
+        counts
+            .iter()
+            .fold(0, |sum: u64, count| sum.saturating_add(*count))
+            >= ENOUGH_AT_SITE
+    });
     counts
         .into_iter()
         .map(|(site, counts)| {

@@ -179,7 +179,7 @@ pub(super) fn pooled_chance(flow: &Flow, lookup: &str) -> f64 {
     }
     let [Tally(one, of), Tally(other, of_other)] =
         bindings.agreed.get(lookup).copied().unwrap_or_default();
-    Tally(one + other, of + of_other).smooth()
+    Tally(one.saturating_add(other), of.saturating_add(of_other)).smooth()
 }
 
 /// What supplies an argument.
