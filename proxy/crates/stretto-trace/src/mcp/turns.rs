@@ -14,11 +14,14 @@
 //! A model needs longer than half a second to read results and write the next calls; hosts
 //! that run a turn's calls one after the other need less between them.
 
-use std::collections::{HashMap, HashSet};
+mod known;
+
+use std::collections::HashMap;
 
 use memchr::memmem;
 use serde_json::Value;
 
+use self::known::Known;
 use super::entry::{Entry, Who};
 use super::header::Header;
 use super::read::Log;
@@ -59,10 +62,7 @@ fn built(log: &Log) -> EpisodeBuilder {
 
 /// An episode that grows with its session, message by message.
 ///
-/// What a message costs depends on the message, not on how much came before. The one
-/// exception is a call within half a second of an answer, which passes a value of that answer
-/// for the first time: the session's text so far is searched for it once, at the speed of
-/// memory.
+/// What a message costs depends on the message and on its turn, not on how much came before.
 #[derive(Clone, Debug)]
 pub struct EpisodeBuilder {
     session: String,
@@ -85,9 +85,7 @@ pub struct EpisodeBuilder {
     /// across two.
     returned: String,
     /// All text that the session held before that, likewise.
-    known: String,
-    /// Values that were found in `known`, which only grows.
-    found: HashSet<String>,
+    known: Known,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -177,8 +175,7 @@ impl EpisodeBuilder {
             retries: HashMap::new(),
             answered: HashMap::new(),
             returned: String::new(),
-            known: String::new(),
-            found: HashSet::new(),
+            known: Known::default(),
         }
     }
 
@@ -285,7 +282,8 @@ impl EpisodeBuilder {
             }
             _ => String::new(),
         };
-        hold(&mut self.known, &text);
+        self.known.push(&text);
+        self.known.push("\n");
         let event = match message.get("role").and_then(Value::as_str) {
             Some("user") => Event::User { text },
             Some("assistant") if !text.is_empty() => Event::Assistant {
@@ -352,7 +350,8 @@ impl EpisodeBuilder {
         if !joins {
             self.begin_turn(from);
         }
-        hold(&mut self.known, &arguments.to_string());
+        self.known.push(&arguments.to_string());
+        self.known.push("\n");
         let turn = self.turn.as_mut()?;
         let Event::Assistant { calls, .. } = self.events.get_mut(turn.event)? else {
             return None;
@@ -450,18 +449,11 @@ impl EpisodeBuilder {
         if value.chars().nth(1).is_none() || !contains(&self.returned, value) {
             return false;
         }
-        if self.found.contains(value) {
-            return false;
-        }
-        let is_known = contains(&self.known, value);
-        if is_known {
-            self.found.insert(value.to_owned());
-        }
-        !is_known
+        !self.known.contains(value)
     }
 
     fn begin_turn(&mut self, begun_by: Who) {
-        self.known.push_str(&self.returned);
+        self.known.push(&self.returned);
         self.returned.clear();
         let event = self.events.len();
         self.events.push(Event::Assistant {
@@ -516,7 +508,8 @@ impl EpisodeBuilder {
                 turn.answered_at = Some(t_ms);
             }
         }
-        hold(&mut self.returned, &result.content);
+        self.returned.push_str(&result.content);
+        self.returned.push('\n');
         self.events.push(Event::ToolResult {
             call_id: pending.call_id,
             name,
@@ -553,12 +546,6 @@ fn is_interim(response: &Value, as_task: bool) -> bool {
     let kind = result.get("resultType").and_then(Value::as_str);
     let is_handle = as_task && result.get("task").is_some_and(Value::is_object);
     matches!(kind, Some("input_required" | "task")) || is_handle
-}
-
-/// Appends a piece of text, and what keeps it apart from the next one.
-fn hold(held: &mut String, piece: &str) {
-    held.push_str(piece);
-    held.push('\n');
 }
 
 fn contains(text: &str, value: &str) -> bool {
