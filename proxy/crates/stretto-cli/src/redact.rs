@@ -15,13 +15,18 @@ use stretto_trace::redact::{Census, KEEP_SHARED, Options};
 use crate::files::write_whole;
 use crate::screen::{Screen, Voice, safe};
 
+const WHAT_STAYS: &str = "\
+Values that few of the sessions have become salted hashes, the same wherever they appear. What
+many sessions have stays, and so does what servers declare in their tools, what host and server
+say when they introduce themselves, and the headers. A flow learned from the copies is the flow
+learned from the originals.
+
+Flow logs, confirmation logs and caches are not copied: they hold the same values, so do not
+share them.";
+
 /// Arguments of `stretto redact`.
-///
-/// Values that few of the sessions have become salted hashes, the same wherever they appear;
-/// what many have, what servers declare in their tools, and the headers stay. A flow learned
-/// from the copies is the flow learned from the originals. Flow logs, confirmation logs and
-/// caches are not rewritten: do not share them.
 #[derive(Debug, clap::Args)]
+#[command(after_help = WHAT_STAYS)]
 pub struct Args {
     /// The directory of session logs
     #[arg(long, value_name = "DIR")]

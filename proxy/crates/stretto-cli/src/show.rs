@@ -54,18 +54,11 @@ impl FromStr for Turns {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         const FORM: &str = "turns are numbers, as in 7, 4-20 or 4-";
+        let number = |text: &str| text.parse::<usize>().map_err(|_| FORM);
         let (first, last) = match text.split_once('-') {
-            None => (text, text),
-            Some((first, "")) => (first, "18446744073709551615"),
-            Some(range) => range,
-        };
-        let number = |text: &str| {
-            text.parse::<u64>()
-                .ok()
-                .and_then(|number| usize::try_from(number).ok())
-        };
-        let (Some(first), Some(last)) = (number(first), number(last)) else {
-            return Err(FORM);
+            None => (number(text)?, number(text)?),
+            Some((first, "")) => (number(first)?, usize::MAX),
+            Some((first, last)) => (number(first)?, number(last)?),
         };
         if first > last {
             return Err("the first turn comes after the last");

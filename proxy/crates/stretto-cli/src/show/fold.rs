@@ -187,13 +187,13 @@ pub(super) fn rows_note(rows: &[Row<'_>]) -> (String, String) {
 /// Which calls a folded stretch holds, in a line.
 pub(super) fn calls_note(calls: &[&Call<'_>]) -> String {
     let mut tools: BTreeMap<&str, usize> = BTreeMap::new();
-    let (mut total, mut errors, mut open, mut took_ms) = (0, 0, 0, 0);
+    let (mut total, mut errors, mut open, mut took_ms) = (0, 0, 0, 0_u64);
     for call in calls {
         *tools.entry(call.tool).or_default() += 1;
         total += 1;
         errors += usize::from(call.is_error());
         open += usize::from(call.returned.is_none());
-        took_ms += call.took_ms().unwrap_or(0);
+        took_ms = call.took_ms().unwrap_or(0).saturating_add(took_ms);
     }
     let mut note = tool_counts(&tools, 4);
     if errors > 0 {

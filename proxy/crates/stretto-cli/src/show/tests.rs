@@ -65,7 +65,8 @@ fn entry() -> impl Strategy<Value = Entry> {
         1 => prop::collection::vec(message(), 0..4).prop_map(|batch| Body::Message(batch.into())),
         1 => ".{0,40}".prop_map(Body::Raw),
     ];
-    (0_u64..5_000_000, from, body).prop_map(|(t_ms, from, body)| Entry { t_ms, from, body })
+    let t_ms = prop_oneof![9 => 0_u64..5_000_000, 1 => any::<u64>()];
+    (t_ms, from, body).prop_map(|(t_ms, from, body)| Entry { t_ms, from, body })
 }
 
 proptest! {
