@@ -164,7 +164,7 @@ impl ServerRecord {
         record
     }
 
-    /// How often a call of this tool, or a message of this method, has arrived.
+    /// How often a call of this tool, a message of this method, or an HTTP request of this kind has arrived.
     pub(crate) fn count(&self, what: &str) -> u64 {
         let fits = |received: &&Received| {
             let message = received.message();
@@ -176,7 +176,9 @@ impl ServerRecord {
                 .member("params")
                 .and_then(|params| params.get("name"))
                 .and_then(Value::as_str);
-            method.as_deref() == Some(what)
+            let is_http = matches!(received, Received::Http(request) if request.method == what);
+            is_http
+                || method.as_deref() == Some(what)
                 || (method.as_deref() == Some("tools/call") && tool == Some(what))
         };
         self.received.iter().filter(fits).count() as u64

@@ -389,7 +389,8 @@ impl<'a> Player<'a> {
         let deadline = Instant::now() + self.stage.patience;
         let mut looked_at = 0;
         let found = loop {
-            let fresh = (looked_at..self.heard.len()).find(|i| self.is_awaited(*i, awaited));
+            let fresh = (looked_at..self.heard.len())
+                .find(|at| self.is_awaited(*at, awaited) && self.is_the_one(*at, expected));
             if let Some(found) = fresh {
                 break found;
             }
@@ -403,15 +404,18 @@ impl<'a> Player<'a> {
                 }
             }
         };
-        self.show_up_to(found + 1);
         if self.is_untimed(found) {
             self.view.push(Seen::Heard(found));
+        } else {
+            self.show_up_to(found + 1);
         }
         if let Some(consumed) = self.is_consumed.get_mut(found) {
             *consumed = true;
         }
         let mark = self.mark;
-        self.mark = mark.max(found + 1);
+        if !self.is_untimed(found) {
+            self.mark = mark.max(found + 1);
+        }
         let is_answer = matches!(awaited, Awaited::Response(_));
         self.has_answer = self.has_answer || is_answer;
         let Some(message) = self.heard.get(found) else {
@@ -462,6 +466,16 @@ impl<'a> Player<'a> {
             | (Awaited::Line, Kind::Other) => true,
             _ => false,
         }
+    }
+
+    /// Over HTTP the server's own messages come in any order, so what a step says of one tells which it means.
+    fn is_the_one(&self, at: usize, expected: &Expected) -> bool {
+        let Some(message) = self.heard.get(at).filter(|_| self.is_untimed(at)) else {
+            return true;
+        };
+        let said = message.text();
+        let holds = |text: &String| self.places.fill(text).is_ok_and(|text| said.contains(&text));
+        expected.contains.as_ref().is_none_or(holds)
     }
 
     /// What to say when what was waited for never came.
