@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
@@ -107,9 +107,14 @@ impl Jev {
         if is_loopback(&url) {
             client = client.no_proxy();
         }
-        if let Some(path) = &settings.certificates {
-            client = client.tls_certs_merge(certificates(path)?);
-        }
+        client = if url.scheme() == "https" {
+            client.tls_certs_merge(trusted(settings.certificates.as_deref())?)
+        } else {
+            // Reading a few hundred certificates takes time and memory.
+            client.tls_certs_only([])
+        };
+        // Somebody else in the process may have chosen one, which is as good.
+        drop(rustls::crypto::ring::default_provider().install_default());
         let authorization = settings.api_key.as_ref().map(|key| {
             let mut value = HeaderValue::try_from(format!("Bearer {}", key.expose()))
                 .expect("a key holds only what a header may");
@@ -358,22 +363,30 @@ fn is_loopback(url: &Url) -> bool {
     })
 }
 
-/// The certificates in a file, and the usual public roots: on some systems the library takes
-/// a file named by `SSL_CERT_FILE` for all that may be trusted.
-fn certificates(path: &PathBuf) -> Result<Vec<Certificate>, ClientError> {
-    let text = std::fs::read(path).map_err(|source| ClientError::Certificates {
-        path: path.clone(),
-        source,
-    })?;
-    let unreadable = |_| ClientError::NoCertificates { path: path.clone() };
-    let mut trusted = Certificate::from_pem_bundle(&text).map_err(unreadable)?;
-    if trusted.is_empty() {
-        return Err(ClientError::NoCertificates { path: path.clone() });
-    }
+/// What is trusted besides the system's own roots: the usual public ones, and those in a file.
+/// The system may have none, as in a container; and on some systems the TLS library takes a file
+/// that `SSL_CERT_FILE` names for all that may be trusted.
+fn trusted(file: Option<&Path>) -> Result<Vec<Certificate>, ClientError> {
+    let mut trusted = match file {
+        Some(path) => certificates(path)?,
+        None => Vec::new(),
+    };
     for root in webpki_root_certs::TLS_SERVER_ROOT_CERTS {
         trusted.push(Certificate::from_der(root).map_err(ClientError::Build)?);
     }
     Ok(trusted)
+}
+
+fn certificates(path: &Path) -> Result<Vec<Certificate>, ClientError> {
+    let path = || path.to_owned();
+    let text = std::fs::read(path()).map_err(|source| ClientError::Certificates {
+        path: path(),
+        source,
+    })?;
+    match Certificate::from_pem_bundle(&text) {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(ClientError::NoCertificates { path: path() }),
+    }
 }
 
 /// Why there is no client.

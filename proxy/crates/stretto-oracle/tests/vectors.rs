@@ -128,3 +128,14 @@ fn objects_are_sorted_at_every_depth_by_the_bytes_of_their_names() {
         r#"{"B":[3,1,2],"a":{},"b":{"Z":[{"a":2,"b":1}],"z":1},"é":1}"#
     );
 }
+
+proptest::proptest! {
+    #[test]
+    fn every_number_reads_back_as_itself(bits: u64) {
+        let number = f64::from_bits(bits);
+        proptest::prop_assume!(number.is_finite());
+        let text = canonical_state(&format!("{number:e}"));
+        proptest::prop_assert_eq!(text.parse::<f64>().map(f64::to_bits), Ok(bits), "{}", &text);
+        proptest::prop_assert!(!text.contains('+') && text.contains(['.', 'e']), "{}", &text);
+    }
+}
