@@ -87,6 +87,54 @@ fn session(calls: usize) -> Vec<Event> {
     events
 }
 
+/// A session of `calls` calls that goes through one customer's long list of orders.
+fn list(calls: usize) -> Vec<Event> {
+    let orders: Vec<String> = (0..calls + 1).map(|n| format!("#W{n}x")).collect();
+    let details = json!({"user_id": "user_1", "orders": orders});
+    let mut made = vec![
+        (
+            "find_user_id_by_email",
+            json!({"email": "c1@example.com"}),
+            "user_1".to_owned(),
+        ),
+        (
+            "get_user_details",
+            json!({"user_id": "user_1"}),
+            details.to_string(),
+        ),
+    ];
+    for id in orders.iter().take(calls.saturating_sub(2)) {
+        made.push((
+            "get_order_details",
+            json!({"order_id": id}),
+            order(id, "user_1"),
+        ));
+    }
+    let mut events = vec![Event::User {
+        text: "c1@example.com: what did I order?".to_owned(),
+    }];
+    for (id, (name, arguments, content)) in made.into_iter().enumerate() {
+        let id = id.to_string();
+        let call = ToolCall {
+            id: id.clone(),
+            name: name.to_owned(),
+            arguments,
+        };
+        events.push(Event::Assistant {
+            text: None,
+            calls: vec![call],
+            usage: None,
+        });
+        events.push(Event::ToolResult {
+            call_id: id,
+            name: name.to_owned(),
+            error: false,
+            content,
+        });
+    }
+    events
+}
+
 fn order(id: &str, user: &str) -> String {
     let items: Vec<_> = (0..5)
         .map(|item| json!({"item_id": format!("{id}-{item}"), "name": "lamp", "price": 12.5}))
@@ -122,6 +170,57 @@ fn decisions(criterion: &mut Criterion) {
             &format!("take in a result and decide after {calls} calls"),
             |bencher| {
                 let settings = Settings::new(Decider::Reach, "task");
+                bencher.iter_batched_ref(
+                    || almost.clone(),
+                    |live| {
+                        live.follow(&grown);
+                        live.decide(after, &settings)
+                    },
+                    BatchSize::LargeInput,
+                );
+            },
+        );
+    }
+    for calls in [10, 1000] {
+        let events = list(calls);
+        let Some(Event::ToolResult { call_id: after, .. }) = events.last() else {
+            return;
+        };
+        // A low threshold: an agent that reads everything is not what the flow has learned.
+        let settings = Settings {
+            threshold: 0.0,
+            ..Settings::new(Decider::Reach, "task")
+        };
+        let mut live = Live::new(Arc::clone(&flow));
+        let mut decided = 0;
+        for count in 1..=events.len() {
+            live.follow(&events[..count]);
+            if let Event::ToolResult { call_id, .. } = &events[count - 1] {
+                decided += usize::from(
+                    live.decide(call_id, &settings)
+                        .is_ok_and(|decision| decision.tool().is_some()),
+                );
+            }
+        }
+        assert_eq!(decided, calls);
+        criterion.bench_function(
+            &format!("decide in a list after {calls} calls"),
+            |bencher| {
+                bencher.iter(|| live.decide(black_box(after), &settings));
+            },
+        );
+        let (last, before) = events.split_last().expect("it has events");
+        let mut almost = Live::new(Arc::clone(&flow));
+        for count in 1..=before.len() {
+            almost.follow(&before[..count]);
+            if let Event::ToolResult { call_id, .. } = &before[count - 1] {
+                black_box(almost.decide(call_id, &settings).is_ok());
+            }
+        }
+        let grown = [before, std::slice::from_ref(last)].concat();
+        criterion.bench_function(
+            &format!("take in a record of a list and decide after {calls} calls"),
+            |bencher| {
                 bencher.iter_batched_ref(
                     || almost.clone(),
                     |live| {

@@ -1,7 +1,7 @@
 //! One argument's values: those that results have supplied, and those passed already.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -53,15 +53,24 @@ struct ReaderMemory {
 }
 
 /// All values that one reader found in one result.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct List {
     values: Vec<ValueId>,
-    read: Records,
+    /// What is known of the records that were read, once it was asked for.
+    read: Option<Records>,
 }
 
 /// The records of a list that have been read: which keys are in how many of them.
+///
+/// Values that were looked at are not looked at again, so that a long list whose records are
+/// read one after the other costs no more for the last than for the first.
 #[derive(Clone, Debug, Default)]
 struct Records {
+    listed: HashSet<ValueId>,
+    /// How many of the values passed have been looked at.
+    looked: usize,
+    /// Those of them whose record may still come, or another one.
+    waiting: Vec<ValueId>,
     /// The result that each value's call returned.
     of: HashMap<ValueId, usize>,
     counts: HashMap<FormId, usize>,
@@ -79,6 +88,8 @@ pub(super) struct SlotMemory {
     values: Vec<Known>,
     readers: Vec<ReaderMemory>,
     any_mentioned: bool,
+    /// The values that were passed, in order.
+    passed: Vec<ValueId>,
 }
 
 impl SlotMemory {
@@ -89,6 +100,7 @@ impl SlotMemory {
             values: Vec::new(),
             readers: vec![ReaderMemory::default(); slot.readers.len()],
             any_mentioned: false,
+            passed: Vec::new(),
         }
     }
 
@@ -165,13 +177,9 @@ impl SlotMemory {
             }
         }
         if !values.is_empty() {
-            self.readers[reader].lists.insert(
-                output,
-                List {
-                    values,
-                    read: Records::default(),
-                },
-            );
+            self.readers[reader]
+                .lists
+                .insert(output, List { values, read: None });
         }
     }
 
@@ -208,6 +216,7 @@ impl SlotMemory {
     pub(super) fn pass(&mut self, text: String, call: CallIndex) {
         let id = self.id(text);
         self.values[id as usize].passed.push(call);
+        self.passed.push(id);
         for memory in &mut self.readers {
             if let Some(place) = memory.first.get(&id) {
                 memory.fresh.remove(place);
@@ -297,7 +306,7 @@ impl SlotMemory {
         from_customer: &[FormId],
     ) -> bool {
         let Reverse(output) = picked.place.0;
-        let values = &self.values;
+        let (values, passed) = (&self.values, &self.passed);
         let Some(list) = self.readers[picked.reader].lists.get_mut(&output) else {
             return false;
         };
@@ -305,19 +314,39 @@ impl SlotMemory {
             values: listed,
             read,
         } = list;
-        for id in listed.iter().filter(|id| **id != picked.place.2) {
-            let record = values[*id as usize]
-                .passed
-                .iter()
-                .find_map(|call| returned(*call));
+        let mut to_look = Vec::new();
+        let read = read.get_or_insert_with(|| {
+            to_look.clone_from(listed);
+            let listed = listed.iter().copied().collect();
+            Records {
+                listed,
+                looked: passed.len(),
+                ..Records::default()
+            }
+        });
+        to_look.append(&mut read.waiting);
+        let since = passed[read.looked..]
+            .iter()
+            .filter(|id| read.listed.contains(id));
+        to_look.extend(since);
+        read.looked = passed.len();
+        to_look.sort_unstable();
+        to_look.dedup();
+        for id in to_look {
+            let calls = &values[id as usize].passed;
+            let first = calls.iter().position(|call| returned(*call).is_some());
+            if first != Some(0) && !calls.is_empty() {
+                read.waiting.push(id);
+            }
+            let record = first.and_then(|first| returned(calls[first]));
             let Some((output, keys)) = record else {
                 continue;
             };
-            match read.of.insert(*id, output) {
+            match read.of.insert(id, output) {
                 Some(same) if same == output => continue,
                 Some(_) => {
                     // An earlier call of the value returned after a later one: count anew.
-                    *read = Records::default();
+                    list.read = None;
                     return self.is_described(picked, returned, forms, from_customer);
                 }
                 None => {}
