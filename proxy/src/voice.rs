@@ -42,8 +42,11 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     one_line(&text)
 }
 
+/// The text on one line, without what would steer a terminal: parts of it come from servers and hosts.
 fn one_line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
+    let steers =
+        |c: char| c.is_control() || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}');
+    text.replace(steers, " ")
 }
 
 struct Voice;
@@ -90,5 +93,7 @@ mod tests {
     fn causes_stand_on_one_line() {
         let error = Outer(io::Error::other("first\nsecond"));
         assert_eq!(chain(&error), "loading x: first second");
+        let error = Outer(io::Error::other("\u{1b}[31m\r\u{9b}red\u{202e}"));
+        assert_eq!(chain(&error), "loading x:  [31m  red ");
     }
 }
