@@ -18,7 +18,6 @@ mod known;
 
 use std::collections::HashMap;
 
-use memchr::memmem;
 use serde_json::Value;
 
 use self::known::Known;
@@ -83,7 +82,7 @@ pub struct EpisodeBuilder {
     answered: HashMap<String, usize>,
     /// What the current turn returned; a line feed after each piece, so that no value is found
     /// across two.
-    returned: String,
+    returned: Known,
     /// All text that the session held before that, likewise.
     known: Known,
 }
@@ -174,7 +173,7 @@ impl EpisodeBuilder {
             turn_of: HashMap::new(),
             retries: HashMap::new(),
             answered: HashMap::new(),
-            returned: String::new(),
+            returned: Known::default(),
             known: Known::default(),
         }
     }
@@ -446,15 +445,14 @@ impl EpisodeBuilder {
 
     fn is_new(&mut self, value: &str) -> bool {
         // Single characters are found anywhere, which says nothing.
-        if value.chars().nth(1).is_none() || !contains(&self.returned, value) {
+        if value.chars().nth(1).is_none() || !self.returned.contains(value) {
             return false;
         }
         !self.known.contains(value)
     }
 
     fn begin_turn(&mut self, begun_by: Who) {
-        self.known.push(&self.returned);
-        self.returned.clear();
+        self.known.push(std::mem::take(&mut self.returned).text());
         let event = self.events.len();
         self.events.push(Event::Assistant {
             text: None,
@@ -508,8 +506,8 @@ impl EpisodeBuilder {
                 turn.answered_at = Some(t_ms);
             }
         }
-        self.returned.push_str(&result.content);
-        self.returned.push('\n');
+        self.returned.push(&result.content);
+        self.returned.push("\n");
         self.events.push(Event::ToolResult {
             call_id: pending.call_id,
             name,
@@ -546,10 +544,6 @@ fn is_interim(response: &Value, as_task: bool) -> bool {
     let kind = result.get("resultType").and_then(Value::as_str);
     let is_handle = as_task && result.get("task").is_some_and(Value::is_object);
     matches!(kind, Some("input_required" | "task")) || is_handle
-}
-
-fn contains(text: &str, value: &str) -> bool {
-    memmem::find(text.as_bytes(), value.as_bytes()).is_some()
 }
 
 #[cfg(test)]

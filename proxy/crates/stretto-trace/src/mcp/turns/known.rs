@@ -31,16 +31,30 @@ impl Known {
         if self.found.contains(value) {
             return true;
         }
-        let filter = self.filter.get_or_insert_default();
-        filter.note(self.text.as_bytes());
-        if !filter.may_contain(value.as_bytes()) || !search(self.text.as_bytes(), value.as_bytes())
-        {
+        if !self.may_contain(value) || !search(self.text.as_bytes(), value.as_bytes()) {
             return false;
         }
         self.found.insert(value.to_owned());
         true
     }
+
+    /// All of it.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn may_contain(&mut self, value: &str) -> bool {
+        if self.text.len() < LITTLE {
+            return true;
+        }
+        let filter = self.filter.get_or_insert_default();
+        filter.note(self.text.as_bytes());
+        filter.may_contain(value.as_bytes())
+    }
 }
+
+/// Less text than this is searched before a filter would be filled.
+const LITTLE: usize = 16 * 1024;
 
 /// Searches both ends first: most values that come again were seen just now, or at the start.
 fn search(text: &[u8], value: &[u8]) -> bool {
@@ -61,8 +75,32 @@ struct Filter {
     pairs: Vec<u64>,
     fours: Bits,
     eights: Bits,
-    /// Random, so that no server can make pieces that all look noted.
-    hasher: RandomState,
+    hasher: Hasher,
+}
+
+/// Spreads pieces over the bits, differently in each session, so that no server can prepare
+/// pieces that all look noted. It runs for every byte, and the usual hashes are too slow for that.
+#[derive(Clone, Copy, Debug)]
+struct Hasher {
+    key: u64,
+    factor: u64,
+}
+
+impl Hasher {
+    fn random() -> Self {
+        let random = RandomState::new();
+        Self {
+            key: random.hash_one(0),
+            factor: random.hash_one(1) | 1,
+        }
+    }
+
+    /// Two rounds of a multiplication and a fold, as the finalisers of common hashes have them.
+    fn hash_one(self, piece: u64) -> u64 {
+        let first = (piece ^ self.key).wrapping_mul(self.factor);
+        let second = (first ^ (first >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        second ^ (second >> 29)
+    }
 }
 
 impl Default for Filter {
@@ -72,7 +110,7 @@ impl Default for Filter {
             pairs: vec![0; (1 << 16) / 64],
             fours: Bits::default(),
             eights: Bits::default(),
-            hasher: RandomState::new(),
+            hasher: Hasher::random(),
         }
     }
 }
@@ -96,7 +134,7 @@ impl Filter {
         }
         for piece in new.windows(4).filter_map(<[u8]>::first_chunk) {
             self.fours
-                .set(self.hasher.hash_one(u32::from_le_bytes(*piece)));
+                .set(self.hasher.hash_one(u64::from(u32::from_le_bytes(*piece))));
         }
         for piece in new.windows(8).filter_map(<[u8]>::first_chunk) {
             self.eights
@@ -123,7 +161,7 @@ impl Filter {
                 .filter_map(<[u8]>::first_chunk)
                 .all(|piece| {
                     self.fours
-                        .has(self.hasher.hash_one(u32::from_le_bytes(*piece)))
+                        .has(self.hasher.hash_one(u64::from(u32::from_le_bytes(*piece))))
                 }),
             _ => value
                 .windows(8)
