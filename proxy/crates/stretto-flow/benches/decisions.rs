@@ -89,7 +89,7 @@ fn session(calls: usize) -> Vec<Event> {
 
 /// A session of `calls` calls that goes through one customer's long list of orders.
 fn list(calls: usize) -> Vec<Event> {
-    let orders: Vec<String> = (0..calls + 1).map(|n| format!("#W{n}x")).collect();
+    let orders: Vec<String> = (0..=calls).map(|n| format!("#W{n}x")).collect();
     let details = json!({"user_id": "user_1", "orders": orders});
     let mut made = vec![
         (

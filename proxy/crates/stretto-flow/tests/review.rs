@@ -110,6 +110,15 @@ fn a_site_that_was_kept_from_acting_needs_review_when_it_acts() {
     let held = shop_with(|file| {
         file.thresholds.insert("get_user_details".to_owned(), 1.5);
     });
+    let page = show(&held, 0.3);
+    assert!(
+        page.contains("- after `get_user_details` 1.5: switched off\n"),
+        "{page}"
+    );
+    assert!(
+        page.contains("| hands back: switched off (`get_order_details` 1.00 × 0.93 = 0.93) |"),
+        "{page}"
+    );
     let free = flow("shop.flow.json");
     let to_review: Vec<_> = diff(&held, &free, 0.05, 0.3)
         .to_review()

@@ -155,6 +155,17 @@ impl Page {
     }
 
     fn promotion(&mut self, file: &FlowFile) {
+        if !file.thresholds.is_empty() {
+            self.heading("Thresholds of their own");
+            for (site, threshold) in &file.thresholds {
+                let off = if *threshold > 1.0 {
+                    ": switched off"
+                } else {
+                    ""
+                };
+                self.line(format!("- after `{site}` {threshold}{off}"));
+            }
+        }
         self.heading("Promotion");
         let Some(Promoted { bar, sites }) = &file.promoted else {
             self.line("None: every site may act.");
