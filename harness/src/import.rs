@@ -1,13 +1,15 @@
 //! A recorded session as a scenario, which replays without the server that it was recorded from.
 
 mod changing;
+#[cfg(test)]
+mod tests;
 mod toml_text;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use stretto_trace::mcp::{Log, LogError, ParseError};
+use stretto_trace::mcp::{Log, ParseError};
 use thiserror::Error;
 
 use crate::log_text::{self, LogLine};
@@ -21,9 +23,6 @@ use self::toml_text::{inline, quoted};
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The log cannot be read.
-    #[error(transparent)]
-    Log(#[from] LogError),
     /// The text is no log.
     #[error("parsing {}", .file.display())]
     Parse {

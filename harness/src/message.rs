@@ -150,7 +150,10 @@ pub(crate) fn visible(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         // Most texts have nothing to escape, and some are very long.
-        if !chunk.valid().contains(|c: char| c.is_control() || c == '\u{feff}') {
+        if !chunk
+            .valid()
+            .contains(|c: char| c.is_control() || c == '\u{feff}')
+        {
             text.push_str(chunk.valid());
         } else {
             escape_controls(chunk.valid(), &mut text);

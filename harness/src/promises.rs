@@ -1,5 +1,8 @@
 //! What must hold in every run, whatever its scenario is about.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -459,10 +462,13 @@ fn faults_of(server: &Server) -> Vec<String> {
             .and_then(Value::as_array)
             .map(Vec::as_slice)
             .unwrap_or_default();
+        let is_fault = |entry: &Value| {
+            entry.get("fault").is_some() || (list == "timeline" && entry.get("exit").is_some())
+        };
         for (i, entry) in entries
             .iter()
             .enumerate()
-            .filter(|(_, entry)| entry.get("fault").is_some())
+            .filter(|(_, entry)| is_fault(entry))
         {
             let name = entry.get("name").and_then(Value::as_str);
             named.push(name.map_or_else(|| format!("{list}[{i}]"), str::to_owned));

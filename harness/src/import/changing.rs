@@ -71,7 +71,9 @@ impl Changes {
             return String::new();
         }
         let named = KINDS.iter().filter(|(kind, _)| self.kinds.contains(kind));
-        let named: Vec<String> = named.map(|(kind, pattern)| format!("{kind} = '{pattern}'")).collect();
+        let named: Vec<String> = named
+            .map(|(kind, pattern)| format!("{kind} = '{pattern}'"))
+            .collect();
         format!(
             "# Look: these change from run to run with the server itself, so the snapshot shows their names.\n\
              changing = {{ {} }}\n",
@@ -160,8 +162,17 @@ impl Changes {
 /// The end of a line, from the start of a word.
 fn last_words(text: &str) -> &str {
     const MOST: usize = 24;
-    let starts = text.char_indices().filter(|(at, c)| text.len() - at <= MOST && c.is_whitespace());
-    let start = if text.len() <= MOST { 0 } else { starts.map(|(at, c)| at + c.len_utf8()).next().unwrap_or(text.len()) };
+    let starts = text
+        .char_indices()
+        .filter(|(at, c)| text.len() - at <= MOST && c.is_whitespace());
+    let start = if text.len() <= MOST {
+        0
+    } else {
+        starts
+            .map(|(at, c)| at + c.len_utf8())
+            .next()
+            .unwrap_or(text.len())
+    };
     text.get(start..).unwrap_or_default()
 }
 

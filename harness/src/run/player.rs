@@ -138,7 +138,11 @@ impl<'a> Player<'a> {
         }
         // A server whose proxy was killed is ended by the system, which takes a moment. What then
         // still holds the pipe is ended here, so that the pipe's end can be read.
-        let grace = if self.ending.is_some() { GRACE } else { Duration::ZERO };
+        let grace = if self.ending.is_some() {
+            GRACE
+        } else {
+            Duration::ZERO
+        };
         let mut left_running = process::end_rest(&self.stage.name, grace);
         if self.ending.is_none() {
             // The runner gave up on the proxy, so what is left is nobody's fault.
@@ -474,7 +478,11 @@ impl<'a> Player<'a> {
             return true;
         };
         let said = message.text();
-        let holds = |text: &String| self.places.fill(text).is_ok_and(|text| said.contains(&text));
+        let holds = |text: &String| {
+            self.places
+                .fill(text)
+                .is_ok_and(|text| said.contains(&text))
+        };
         expected.contains.as_ref().is_none_or(holds)
     }
 
