@@ -37,7 +37,8 @@ pub struct Score {
     pub sites: BTreeMap<String, SiteScore>,
     /// Decisions that could not be taken.
     pub unanswered: u64,
-    /// How many turns the agent took: its calls of one turn, or a message.
+    /// How many turns the agent took: its calls of one turn, or a message. Turns of a flow's
+    /// own lookups are none of the agent's.
     pub turns: u64,
     /// Turns that the agent would not have needed: every call was looked up before.
     pub turns_spared: u64,
@@ -134,12 +135,10 @@ impl<'a> Recorded<'a> {
                 Event::Assistant { calls: made, .. } => {
                     for call in made {
                         turns.insert(call.id.as_str(), at);
-                        if !Live::is_own(&call.id) {
-                            calls
-                                .entry(call.name.as_str())
-                                .or_default()
-                                .push((at, call));
-                        }
+                        calls
+                            .entry(call.name.as_str())
+                            .or_default()
+                            .push((at, call));
                     }
                 }
                 Event::ToolResult {
@@ -163,7 +162,7 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    /// The agent's first call, in a turn after `turn`, of `tool` with each of `arguments`.
+    /// The first call, in a turn after `turn`, of `tool` with each of `arguments`.
     fn later(
         &self,
         tool: &str,
@@ -237,6 +236,9 @@ impl Scoring<'_, '_> {
             let Event::Assistant { calls, .. } = event else {
                 continue;
             };
+            if !calls.is_empty() && calls.iter().all(|call| Live::is_own(&call.id)) {
+                continue;
+            }
             self.score.turns += 1;
             let is_spared = !calls.is_empty()
                 && calls
@@ -289,8 +291,9 @@ impl Scoring<'_, '_> {
                 return;
             };
             // What an earlier run looked up already is not counted again; that run's result
-            // is not in the recorded session, so this one comes upon it anew.
-            if self.covered.insert(found.id.as_str()) {
+            // is not in the recorded session, so this one comes upon it anew. What a flow
+            // looked up when the session was recorded says nothing of the agent.
+            if !Live::is_own(&found.id) && self.covered.insert(found.id.as_str()) {
                 site.lookups += 1;
                 site.used += 1;
                 site.tasks.insert(self.settings.task_id.clone());

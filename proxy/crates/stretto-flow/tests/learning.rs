@@ -69,3 +69,25 @@ fn the_published_sites_are_promoted_again() {
     assert_eq!(lasting(&file.to_text()), lasting(&published));
     drop(Flow::new(file));
 }
+
+#[test]
+fn what_a_flow_looked_up_for_the_agent_speaks_neither_for_it_nor_against() {
+    let shop = flow("shop.flow.json");
+    let settings = Settings::new(Decider::Reach, "");
+    let (served, _) = sessions("sessions/served/shop");
+    let scores: Vec<_> = served
+        .iter()
+        .map(|session| {
+            let mut unasked = |_: &_| Err("reach asks nobody".to_owned());
+            stretto_flow::score(&shop, session, &settings, 8, &|_| true, &mut unasked)
+        })
+        .collect();
+    // A call and a message, before and after the customer agreed; a call and a message.
+    let turns: Vec<u64> = scores.iter().map(|score| score.turns).collect();
+    assert_eq!(turns, [4, 2]);
+    let counted: Vec<_> = scores
+        .iter()
+        .map(|score| (score.decisions(), score.lookups()))
+        .collect();
+    assert_eq!(counted, [(5, 0), (4, 0)]);
+}
