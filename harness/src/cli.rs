@@ -19,6 +19,7 @@ use crate::run::{Job, RunOptions};
 use crate::runner::{self, Plan, keep_folder, run_all, run_repeatedly};
 use crate::scenario::{Transport, schema_text};
 use crate::snapshot::Update;
+use crate::text::append;
 
 const EXITS: &str = "\
 Exit status:
@@ -100,6 +101,10 @@ struct ProgramArgs {
 }
 
 #[derive(Debug, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of the command line"
+)]
 struct RunArgs {
     #[command(flatten)]
     which: WhichArgs,
@@ -123,7 +128,7 @@ struct RunArgs {
     /// Take what happened as the snapshot.
     #[arg(long)]
     accept: bool,
-    /// Write a JUnit file.
+    /// Write a `JUnit` file.
     #[arg(long, value_name = "FILE")]
     junit: Option<PathBuf>,
     /// Write events to stdout, one JSON object per line.
@@ -304,7 +309,10 @@ fn collect(which: &WhichArgs) -> anyhow::Result<(Collection, Choice)> {
         let path = PathBuf::from(word);
         if path.exists() {
             choice.paths.push(path);
-        } else if word.ends_with(".toml") {
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == "toml")
+        {
             bail!(Misuse(format!("{word} is not there")));
         } else {
             choice.filters.push(word.clone());
@@ -456,12 +464,15 @@ fn list(args: &ListArgs) -> anyhow::Result<Exit> {
         } else {
             format!(" ({})", notes.join("; "))
         };
-        text.push_str(&format!(
-            "{:widest$}  {:10}  {}{notes}\n",
-            scenario.name,
-            over.join(","),
-            scenario.title
-        ));
+        append(
+            &mut text,
+            format_args!(
+                "{:widest$}  {:10}  {}{notes}\n",
+                scenario.name,
+                over.join(","),
+                scenario.title
+            ),
+        );
     }
     print(&text)?;
     Ok(Exit::Passed)

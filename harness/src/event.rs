@@ -68,6 +68,10 @@ impl About {
     }
 }
 
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that the derive calls"
+)]
 fn word<S: Serializer>(over: &Transport, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(over.word())
 }

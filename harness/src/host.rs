@@ -117,12 +117,11 @@ impl Host {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.told.recv_timeout(left.min(Duration::from_millis(100))) {
                 Ok(Told::Line(line)) => return Waited::Line(line),
-                Ok(Told::Obeyed) => {}
                 Ok(Told::Ended) | Err(RecvTimeoutError::Disconnected) => self.has_ended = true,
                 Err(RecvTimeoutError::Timeout) if left.is_zero() || is_stopped() => {
                     return Waited::TimedOut;
                 }
-                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Told::Obeyed) | Err(RecvTimeoutError::Timeout) => {}
             }
         }
         Waited::Ended

@@ -15,6 +15,7 @@ use thiserror::Error;
 use crate::log_text::{self, LogLine};
 use crate::message::{Kind, Message};
 use crate::scenario::placeholders::escape;
+use crate::text::append;
 
 use self::changing::Changes;
 use self::toml_text::{inline, quoted};
@@ -137,7 +138,7 @@ impl<'a> Importer<'a> {
         let written = match &message.kind {
             Kind::Request { id, method } => self.request(at, message, id, method),
             Kind::Notification { method } => notification(message, method),
-            Kind::Response { id } => self.answer(message, id),
+            Kind::Response { id } => Self::answer(message, id),
             Kind::Other => None,
         };
         match written {
@@ -179,10 +180,10 @@ impl<'a> Importer<'a> {
         );
         let capabilities = params.get("capabilities")?;
         if *capabilities != json!({}) {
-            text.push_str(&format!(
-                ", capabilities = {}",
-                inline(&escaped(capabilities))?
-            ));
+            append(
+                &mut text,
+                format_args!(", capabilities = {}", inline(&escaped(capabilities))?),
+            );
         }
         text.push_str(&self.id_text(id)?);
         self.push(None, text);
@@ -198,28 +199,31 @@ impl<'a> Importer<'a> {
     ) -> Option<String> {
         let params = message.member("params");
         let tool = params.filter(|_| method == "tools/call").and_then(call_of);
-        let mut text = match tool {
-            Some((tool, arguments, meta)) => {
-                let mut text = format!("call = {}", quoted(&escape(tool)));
-                let arguments = self.changes.put_in(&escaped(arguments));
-                if arguments != json!({}) {
-                    text.push_str(&format!(", args = {}", inline(&arguments)?));
-                }
-                if let Some(meta) = meta {
-                    text.push_str(&format!(", meta = {}", inline(&escaped(meta))?));
-                }
-                text
+        let mut text = if let Some((tool, arguments, meta)) = tool {
+            let mut text = format!("call = {}", quoted(&escape(tool)));
+            let arguments = self.changes.put_in(&escaped(arguments));
+            if arguments != json!({}) {
+                append(&mut text, format_args!(", args = {}", inline(&arguments)?));
             }
-            None => {
-                let mut text = format!("request = {}", quoted(&escape(method)));
-                if let Some(params) = params {
-                    text.push_str(&format!(
+            if let Some(meta) = meta {
+                append(
+                    &mut text,
+                    format_args!(", meta = {}", inline(&escaped(meta))?),
+                );
+            }
+            text
+        } else {
+            let mut text = format!("request = {}", quoted(&escape(method)));
+            if let Some(params) = params {
+                append(
+                    &mut text,
+                    format_args!(
                         ", params = {}",
                         inline(&self.changes.put_in(&escaped(params)))?
-                    ));
-                }
-                text
+                    ),
+                );
             }
+            text
         };
         text.push_str(&self.id_text(id)?);
         let next = self
@@ -259,7 +263,7 @@ impl<'a> Importer<'a> {
             .map(|id| format!(", id = {id}"))
     }
 
-    fn answer(&mut self, message: &Message, id: &Value) -> Option<String> {
+    fn answer(message: &Message, id: &Value) -> Option<String> {
         let id = inline(id).filter(|_| id.is_i64() || id.is_string())?;
         match (message.member("result"), message.member("error")) {
             (Some(result), None) => Some(format!(
@@ -301,9 +305,7 @@ impl<'a> Importer<'a> {
             }
             Kind::Response { id: Value::Null } => {
                 let said = message.failure().unwrap_or_default();
-                let fails = self
-                    .changes
-                    .steady_part(&said)
+                let fails = Changes::steady_part(&said)
                     .map(|part| format!(", contains = {}", quoted(&escape(&part))));
                 self.push(
                     None,
@@ -345,10 +347,7 @@ impl<'a> Importer<'a> {
         let is_call_result = message
             .member("result")
             .is_some_and(|result| result.get("content").is_some());
-        let part = self
-            .changes
-            .steady_part(&said)
-            .map(|part| quoted(&escape(&part)));
+        let part = Changes::steady_part(&said).map(|part| quoted(&escape(&part)));
         let mut text = match (message.failure(), message.is_error()) {
             (Some(_), _) => part
                 .map(|part| format!(", fails = {part}"))
@@ -371,7 +370,7 @@ impl<'a> Importer<'a> {
             .map(|line| line.content.clone())
             .collect();
         if is_call_result && let Some(take) = self.changes.take_from(&said, &later) {
-            text.push_str(&format!(", take = {{ {take} }}"));
+            append(&mut text, format_args!(", take = {{ {take} }}"));
         }
         text
     }
@@ -388,18 +387,21 @@ impl<'a> Importer<'a> {
         });
         let who = client.unwrap_or_else(|| "a host".to_owned());
         let server = log.header.server_command.join(" ");
-        text.push_str(&format!(
-            "# Recorded from {who}, before: {}\n",
-            visible_line(&server)
-        ));
+        append(
+            &mut text,
+            format_args!("# Recorded from {who}, before: {}\n", visible_line(&server)),
+        );
         text.push_str("# The log beside this file holds all that crossed then. Read both before you share them.\n");
         text.push_str("# Look: say what this session is the proof of.\n");
-        text.push_str(&format!(
-            "title  = {}\n",
-            quoted(&escape(&format!(
-                "a session of {who} goes as it was recorded"
-            )))
-        ));
+        append(
+            &mut text,
+            format_args!(
+                "title  = {}\n",
+                quoted(&escape(&format!(
+                    "a session of {who} goes as it was recorded"
+                )))
+            ),
+        );
         let mut options = vec!["--record".to_owned(), "$LOGS".to_owned()];
         if let Some(domain) = &log.header.domain {
             options.extend(["--domain".to_owned(), escape(domain)]);
@@ -413,25 +415,25 @@ impl<'a> Importer<'a> {
         if self.lines.iter().any(|line| line.from == "proxy") {
             text.push_str("# Look: the proxy acted on its own in this session. Add the options that it had.\n");
         }
-        text.push_str(&format!(
-            "proxy  = {}\n",
-            inline(&json!(options)).unwrap_or_default()
-        ));
+        append(
+            &mut text,
+            format_args!("proxy  = {}\n", inline(&json!(options)).unwrap_or_default()),
+        );
         text.push_str(
             "# To play it against the server itself: command = [\"…\"] in place of this line.\n",
         );
         let replay = json!(["--replay", format!("$HERE/{}", escape(beside))]);
-        text.push_str(&format!(
-            "server = {}\n",
-            inline(&replay).unwrap_or_default()
-        ));
+        append(
+            &mut text,
+            format_args!("server = {}\n", inline(&replay).unwrap_or_default()),
+        );
         text.push_str(&self.changes.table());
         text.push_str("\nsteps = [\n");
         for step in self.steps.iter().filter(|step| !step.text.is_empty()) {
             if let Some(comment) = &step.comment {
-                text.push_str(&format!("  # {comment}\n"));
+                append(&mut text, format_args!("  # {comment}\n"));
             }
-            text.push_str(&format!("  {{ {} }},\n", step.text));
+            append(&mut text, format_args!("  {{ {} }},\n", step.text));
         }
         text.push_str("]\n");
         text

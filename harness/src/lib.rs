@@ -28,4 +28,5 @@ pub mod scenario;
 mod server;
 pub mod snapshot;
 pub mod suite;
+mod text;
 mod transcript;

@@ -1,7 +1,6 @@
 //! A line that crossed, as the host sees it: what kind of message it is, and its gist.
 
-use std::fmt::Write as _;
-
+use crate::text::append;
 use serde_json::Value;
 
 /// What a line is, seen from a host.
@@ -150,25 +149,25 @@ pub(crate) fn visible(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         // Most texts have nothing to escape, and some are very long.
-        if !chunk
-            .valid()
-            .contains(|c: char| c.is_control() || c == '\u{feff}')
-        {
-            text.push_str(chunk.valid());
-        } else {
+        if chunk.valid().contains(is_unseen) {
             escape_controls(chunk.valid(), &mut text);
+        } else {
+            text.push_str(chunk.valid());
         }
         for byte in chunk.invalid() {
-            // Writing to a String cannot fail.
-            let _ = write!(text, "\\x{byte:02x}");
+            append(&mut text, format_args!("\\x{byte:02x}"));
         }
     }
     text
 }
 
+fn is_unseen(c: char) -> bool {
+    c.is_control() || c == '\u{feff}'
+}
+
 fn escape_controls(valid: &str, text: &mut String) {
     for c in valid.chars() {
-        if c.is_control() || c == '\u{feff}' {
+        if is_unseen(c) {
             text.extend(c.escape_default());
         } else {
             text.push(c);

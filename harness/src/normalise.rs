@@ -13,6 +13,7 @@ use regex::{Captures, Regex};
 use sha2::{Digest as _, Sha256};
 
 use crate::scenario::Changing;
+use crate::text::append;
 
 /// Lines of a transcript longer than this are cut in the middle of nowhere; the rest is a hash.
 const LONGEST_LINE: usize = 4_000;
@@ -95,11 +96,10 @@ pub(crate) fn shortened(line: &str) -> Cow<'_, str> {
         .find(|at| line.is_char_boundary(*at))
         .unwrap_or_default();
     let (shown, _) = line.split_at(cut);
-    let hash: String = Sha256::digest(line.as_bytes())
-        .iter()
-        .take(6)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let mut hash = String::new();
+    for byte in Sha256::digest(line.as_bytes()).iter().take(6) {
+        append(&mut hash, format_args!("{byte:02x}"));
+    }
     Cow::Owned(format!(
         "{shown}… [{} bytes in all, sha256 {hash}]",
         line.len()

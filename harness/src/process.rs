@@ -59,7 +59,7 @@ impl Owned {
     pub(crate) fn signal(&self, signal: Signal) {
         // It may have ended meanwhile, and then there is nothing to do.
         if let (Some(pid), None) = (self.group, self.status) {
-            let _ = kill_process(pid, signal);
+            kill_process(pid, signal).ok();
         }
     }
 
@@ -82,13 +82,13 @@ impl Owned {
             return;
         };
         // An empty group is what is wanted; a failure to signal it means just that.
-        let _ = kill_process_group(group, Signal::TERM);
+        kill_process_group(group, Signal::TERM).ok();
         let deadline = Instant::now() + GRACE;
         while self.status.is_none() && Instant::now() < deadline {
             self.status = self.child.try_wait().ok().flatten();
             std::thread::sleep(BEAT);
         }
-        let _ = kill_process_group(group, Signal::KILL);
+        kill_process_group(group, Signal::KILL).ok();
         if self.status.is_none() {
             self.status = self.child.wait().ok();
         }
@@ -149,7 +149,7 @@ pub(crate) fn end_rest(run: &str, patience: Duration) -> Vec<String> {
     for (signal, pause) in [(Signal::TERM, GRACE), (Signal::KILL, GRACE)] {
         for (pid, _) in of_run(run) {
             // It may have ended meanwhile.
-            let _ = kill_process(pid, signal);
+            kill_process(pid, signal).ok();
         }
         let deadline = Instant::now() + pause;
         while !of_run(run).is_empty() && Instant::now() < deadline {

@@ -329,11 +329,18 @@ fn answered(run: &Run<'_>) -> Option<String> {
     None
 }
 
+/// Whether the host took back the request whose id is this as JSON.
 fn was_cancelled(log: &[LogLine<'_>], id: &str) -> bool {
+    let Ok(id) = serde_json::from_str::<Value>(id) else {
+        return false;
+    };
     log.iter().any(|line| {
         let message = line.message();
         let is_cancel = matches!(&message.kind, Kind::Notification { method } if method == "notifications/cancelled");
-        is_cancel && message.member("params").and_then(|params| params.get("requestId")).is_some_and(|named| named.to_string() == id)
+        let named = message
+            .member("params")
+            .and_then(|params| params.get("requestId"));
+        is_cancel && named == Some(&id)
     })
 }
 

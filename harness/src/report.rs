@@ -1,4 +1,4 @@
-//! Reports: for a person, as JUnit, as JSON. Each is made from events, and from nothing else.
+//! Reports: for a person, as `JUnit`, as JSON. Each is made from events, and from nothing else.
 
 mod human;
 mod json;

@@ -1,6 +1,5 @@
 //! What happened in a run, as text: in sections, each in the order it happened.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use stretto_trace::mcp::{Log, Who, episode};
@@ -11,6 +10,7 @@ use crate::message::{Asked, Kind, Message, gist, visible};
 use crate::normalise;
 use crate::record::{HttpRequest, Received, Record, Seen, ServerRecord};
 use crate::scenario::{Scenario, Transport};
+use crate::text::append;
 
 /// What the proxy starts its own lines on stderr with.
 const OWN_WORDS: &str = "stretto-proxy: ";
@@ -44,8 +44,10 @@ fn section(record: &Record, title: &str, lines: impl IntoIterator<Item = String>
     for line in lines {
         let line = normalise::versions(&line);
         let line = normalise::by_value(&line, &record.names);
-        // Writing to a String cannot fail.
-        let _ = writeln!(text, "  {}", normalise::shortened(&line).trim_end());
+        append(
+            &mut text,
+            format_args!("  {}\n", normalise::shortened(&line).trim_end()),
+        );
     }
     text
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::*;
 use crate::scenario;
+use crate::text::append;
 
 fn imported(entries: &[(&str, &str)]) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -18,7 +19,10 @@ fn imported(entries: &[(&str, &str)]) -> String {
         } else {
             format!("\"raw\":{}", Value::from(*line))
         };
-        text.push_str(&format!("{{\"t_ms\":1,\"from\":\"{from}\",{body}}}\n"));
+        append(
+            &mut text,
+            format_args!("{{\"t_ms\":1,\"from\":\"{from}\",{body}}}\n"),
+        );
     }
     std::fs::write(&file, text).unwrap();
     let written = scenario_of(&file, "s.jsonl").unwrap();

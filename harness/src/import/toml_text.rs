@@ -1,7 +1,6 @@
 //! Values as TOML on one line, so that a step stays on its line.
 
-use std::fmt::Write as _;
-
+use crate::text::append;
 use serde_json::Value;
 
 /// A value as inline TOML; nothing when TOML cannot say it.
@@ -9,7 +8,6 @@ use serde_json::Value;
 /// TOML has no null, and no whole number beyond 64 bits.
 pub(super) fn inline(value: &Value) -> Option<String> {
     Some(match value {
-        Value::Null => return None,
         Value::Bool(flag) => flag.to_string(),
         Value::Number(number) if number.is_i64() => number.to_string(),
         Value::Number(number) if number.is_f64() => {
@@ -21,7 +19,7 @@ pub(super) fn inline(value: &Value) -> Option<String> {
                 format!("{text}.0")
             }
         }
-        Value::Number(_) => return None,
+        Value::Null | Value::Number(_) => return None,
         Value::String(text) => quoted(text),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(inline).collect::<Option<_>>()?;
@@ -61,8 +59,7 @@ pub(super) fn quoted(text: &str) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             c if c.is_control() => {
-                // Writing to a String cannot fail.
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+                append(&mut quoted, format_args!("\\u{:04X}", u32::from(c)));
             }
             c => quoted.push(c),
         }

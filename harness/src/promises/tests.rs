@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::*;
 use crate::record::{HttpRequest, ServerRecord};
 use crate::scenario;
+use crate::text::append;
 
 const CALL: &str =
     r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{}}}"#;
@@ -25,7 +26,10 @@ fn log_text(entries: &[(&str, u64, &str)]) -> String {
         } else {
             format!("\"raw\":{}", Value::from(*line))
         };
-        text.push_str(&format!("{{\"t_ms\":{t_ms},\"from\":\"{from}\",{body}}}\n"));
+        append(
+            &mut text,
+            format_args!("{{\"t_ms\":{t_ms},\"from\":\"{from}\",{body}}}\n"),
+        );
     }
     text
 }

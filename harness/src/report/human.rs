@@ -8,6 +8,7 @@ use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::event::{Event, Finished, Told, Totals};
+use crate::text::append;
 
 /// How much is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +99,7 @@ impl Human {
             Event::RunFinished(totals) => {
                 self.bar.finish_and_clear();
                 if self.failed.len() > MANY {
-                    let list: String = self.failed.iter().map(|failed| verdict(failed)).collect();
+                    let list: String = self.failed.iter().map(verdict).collect();
                     self.say(&list)?;
                 }
                 self.say(&summary(self.total, totals))
@@ -145,12 +146,18 @@ fn why(finished: &Finished) -> String {
         text.push_str(&told(failure));
     }
     if let Some(kept) = &finished.kept {
-        text.push_str(&format!(
-            "  {DIM}kept:{DIM:#}  {}   (log, transcript, stderr)\n",
-            kept.display()
-        ));
+        append(
+            &mut text,
+            format_args!(
+                "  {DIM}kept:{DIM:#}  {}   (log, transcript, stderr)\n",
+                kept.display()
+            ),
+        );
     }
-    text.push_str(&format!("  {DIM}again:{DIM:#} {}\n", finished.again));
+    append(
+        &mut text,
+        format_args!("  {DIM}again:{DIM:#} {}\n", finished.again),
+    );
     text
 }
 
@@ -176,7 +183,10 @@ fn told(told: &Told) -> String {
     let mut text = format!("  {HEAD}{}{place}{HEAD:#}\n", told.file.display());
     let gutter = told.line.map_or(2, |line| line.to_string().len().max(2));
     if let (Some(line), Some(source)) = (told.line, &told.source) {
-        text.push_str(&format!("  {DIM}{line:>gutter$} |{DIM:#}  {source}\n"));
+        append(
+            &mut text,
+            format_args!("  {DIM}{line:>gutter$} |{DIM:#}  {source}\n"),
+        );
     }
     if let Some(expected) = &told.expected {
         text.push_str(&framed(gutter, "expected", expected));
@@ -188,7 +198,7 @@ fn told(told: &Told) -> String {
                 Some(b'+') => PASS,
                 _ => Style::new(),
             };
-            text.push_str(&format!("    {style}{line}{style:#}\n"));
+            append(&mut text, format_args!("    {style}{line}{style:#}\n"));
         }
     }
     text
@@ -198,7 +208,10 @@ fn framed(gutter: usize, head: &str, text: &str) -> String {
     let mut framed = String::new();
     for (i, line) in shortened(text).into_iter().enumerate() {
         let head = if i == 0 { head } else { "         " };
-        framed.push_str(&format!("  {:gutter$} {DIM}|{DIM:#} {head} {line}\n", ""));
+        append(
+            &mut framed,
+            format_args!("  {:gutter$} {DIM}|{DIM:#} {head} {line}\n", ""),
+        );
     }
     framed
 }
@@ -221,7 +234,7 @@ fn cut(line: &str) -> String {
 
 fn indented(title: &str, text: &str) -> String {
     text.lines().fold(format!("{title}\n"), |mut all, line| {
-        all.push_str(&format!("    {line}\n"));
+        append(&mut all, format_args!("    {line}\n"));
         all
     })
 }
@@ -243,11 +256,14 @@ fn summary(total: usize, totals: &Totals) -> String {
     let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
     let mut text = String::new();
     for file in &totals.unreferenced {
-        text.push_str(&format!(
-            "{FAIL}{:>12}{FAIL:#} {}: no scenario asks for this snapshot\n",
-            "FAIL",
-            file.display()
-        ));
+        append(
+            &mut text,
+            format_args!(
+                "{FAIL}{:>12}{FAIL:#} {}: no scenario asks for this snapshot\n",
+                "FAIL",
+                file.display()
+            ),
+        );
     }
     let style = if totals.failed == 0 && totals.unreferenced.is_empty() {
         PASS
@@ -255,12 +271,15 @@ fn summary(total: usize, totals: &Totals) -> String {
         FAIL
     };
     let took = short(totals.took);
-    text.push_str(&format!(
-        "{style}{:>12}{style:#} [{took:>7}] {total} {}: {}\n",
-        "Summary",
-        plural(total),
-        parts.join(", ")
-    ));
+    append(
+        &mut text,
+        format_args!(
+            "{style}{:>12}{style:#} [{took:>7}] {total} {}: {}\n",
+            "Summary",
+            plural(total),
+            parts.join(", ")
+        ),
+    );
     text
 }
 

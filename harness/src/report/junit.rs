@@ -1,4 +1,4 @@
-//! A JUnit file: a suite for each topic, a case for each scenario and transport.
+//! A `JUnit` file: a suite for each topic, a case for each scenario and transport.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};

@@ -324,10 +324,11 @@ impl Stage {
             }
             let bytes = fs::read(entry.path()).unwrap_or_default();
             leaks.extend(canaries_in(&bytes).map(|canary| format!("{canary} is in {name}")));
-            if name.ends_with(".jsonl")
-                && !self.given_files.contains(&name)
-                && name != "context.jsonl"
-            {
+            let is_log = entry
+                .path()
+                .extension()
+                .is_some_and(|extension| extension == "jsonl");
+            if is_log && !self.given_files.contains(&name) && name != "context.jsonl" {
                 logs.insert(name.clone(), String::from_utf8_lossy(&bytes).into_owned());
             }
             files.push(name);
@@ -400,7 +401,7 @@ impl Stage {
                     .to_str()?
                     .strip_suffix(".jsonl")
             })
-            .filter(|stem| !stem.ends_with(".flow") && !stem.ends_with(".confirm"))
+            .filter(|stem| !stem.contains(".flow") && !stem.contains(".confirm"))
             .filter(|stem| stem.starts_with(|c: char| c.is_ascii_digit()))
             .collect();
         for (i, session) in sessions.iter().enumerate() {

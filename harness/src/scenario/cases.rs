@@ -41,7 +41,7 @@ pub(crate) fn read<'a>(source: Source<'a>) -> Result<Vec<Case<'a>>, Slip> {
         ));
     }
     let mut cases: Vec<Case<'a>> = Vec::new();
-    for case in listed.iter() {
+    for case in &listed {
         let DeValue::Table(values) = case.get_ref() else {
             return Err(source.slip(
                 &case.span(),
@@ -132,7 +132,7 @@ fn put_in<'a>(
                         Some(DeValue::String(text)) => filled.push_str(text),
                         Some(DeValue::Integer(number)) => filled.push_str(number.as_str()),
                         Some(DeValue::Boolean(flag)) => {
-                            filled.push_str(if *flag { "true" } else { "false" })
+                            filled.push_str(if *flag { "true" } else { "false" });
                         }
                         Some(_) => {
                             let what = format!(
@@ -165,9 +165,7 @@ fn refuse_unused<'a>(
     source: Source<'_>,
     tree: &Spanned<DeTable<'a>>,
     cases: impl Iterator<Item = &'a Spanned<DeValue<'a>>>,
-) -> Result<(), Slip>
-where
-{
+) -> Result<(), Slip> {
     let mut used = Vec::new();
     for (_, value) in tree.get_ref() {
         collect_names(value, &mut used);

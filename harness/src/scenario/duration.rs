@@ -34,7 +34,7 @@ mod tests {
     #[test]
     fn a_time_needs_its_unit() {
         assert_eq!(read("600ms"), Ok(Duration::from_millis(600)));
-        assert_eq!(read("40d"), Ok(Duration::from_secs(40 * 86_400)));
+        assert_eq!(read("40d"), Ok(Duration::from_hours(40 * 24)));
         for text in [
             "",
             "20",

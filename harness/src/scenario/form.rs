@@ -201,12 +201,12 @@ pub(crate) struct StepForm {
 }
 
 /// A value that a case may stand in for: `schema`, or a placeholder.
-fn or_placeholder(schema: Schema) -> Schema {
+fn or_placeholder(schema: &Schema) -> Schema {
     json_schema!({ "anyOf": [schema, { "type": "string", "pattern": "^\\$[a-z]" }] })
 }
 
 fn flag_schema(_: &mut SchemaGenerator) -> Schema {
-    or_placeholder(json_schema!({ "type": "boolean" }))
+    or_placeholder(&json_schema!({ "type": "boolean" }))
 }
 
 fn true_schema(_: &mut SchemaGenerator) -> Schema {
@@ -214,7 +214,7 @@ fn true_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn count_schema(_: &mut SchemaGenerator) -> Schema {
-    or_placeholder(json_schema!({ "type": "integer", "minimum": 0 }))
+    or_placeholder(&json_schema!({ "type": "integer", "minimum": 0 }))
 }
 
 fn id_schema(_: &mut SchemaGenerator) -> Schema {
@@ -222,7 +222,7 @@ fn id_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn table_schema(_: &mut SchemaGenerator) -> Schema {
-    or_placeholder(json_schema!({ "type": "object" }))
+    or_placeholder(&json_schema!({ "type": "object" }))
 }
 
 fn any_schema(_: &mut SchemaGenerator) -> Schema {
@@ -230,11 +230,11 @@ fn any_schema(_: &mut SchemaGenerator) -> Schema {
 }
 
 fn say_schema(_: &mut SchemaGenerator) -> Schema {
-    or_placeholder(json_schema!({ "enum": ["user", "assistant"] }))
+    or_placeholder(&json_schema!({ "enum": ["user", "assistant"] }))
 }
 
 fn close_schema(_: &mut SchemaGenerator) -> Schema {
-    or_placeholder(json_schema!({ "enum": ["stdin", "stdout"] }))
+    or_placeholder(&json_schema!({ "enum": ["stdin", "stdout"] }))
 }
 
 fn script_schema(_: &mut SchemaGenerator) -> Schema {

@@ -122,16 +122,24 @@ pub(crate) fn unknown_placeholders(source: Source<'_>, scenario: &Scenario) -> V
     }
     match &scenario.server {
         Server::Demo { options, script } => {
-            options.iter().for_each(|text| see(text, None, &known));
+            for text in options {
+                see(text, None, &known);
+            }
             match script {
                 Some(Script::Path(path)) => see(path, None, &known),
-                Some(Script::Table(table)) => texts(table)
-                    .into_iter()
-                    .for_each(|text| see(text, None, &known)),
+                Some(Script::Table(table)) => {
+                    for text in texts(table) {
+                        see(text, None, &known);
+                    }
+                }
                 None => {}
             }
         }
-        Server::Command(words) => words.iter().for_each(|text| see(text, None, &known)),
+        Server::Command(words) => {
+            for text in words {
+                see(text, None, &known);
+            }
+        }
         Server::Absent => {}
     }
     for step in &scenario.steps {
@@ -195,8 +203,9 @@ fn step_texts(step: &Step) -> Vec<&str> {
         Act::Raw {
             bytes: RawBytes::Text(text),
             ..
-        } => found.push(text),
-        Act::Say { text, .. } | Act::Stderr(text) => found.push(text),
+        }
+        | Act::Say { text, .. }
+        | Act::Stderr(text) => found.push(text),
         Act::ReachedServer { what, .. } => found.push(what),
         Act::Raw {
             bytes: RawBytes::Bytes(_),
