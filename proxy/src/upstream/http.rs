@@ -49,7 +49,7 @@ mod trouble;
 
 pub(crate) use endpoint::{Endpoint, EndpointError};
 pub(super) use endpoint::{cause, shown_status};
-pub(super) use link::{Link, is_event_stream};
+pub(super) use link::{Link, Source, is_event_stream};
 
 /// How many exchanges are under way at most, subscriptions aside.
 const EXCHANGES: usize = 1024;

@@ -7,7 +7,7 @@ use tokio::time::sleep;
 use tracing::{debug, warn};
 
 use super::{
-    http::{Link, cause, is_event_stream, shown_status},
+    http::{Link, Source, cause, is_event_stream, shown_status},
     sse::EventParser,
 };
 
@@ -88,7 +88,13 @@ pub(super) async fn own_messages(link: Rc<Link>) {
             Opened::Stream(response) => {
                 let mut events = EventReader::new(response, parser);
                 while let Some(text) = events.next().await {
-                    link.hand_on(text, &mut asks, None, false).await;
+                    let source = Source {
+                        asks: &mut asks,
+                        kind: None,
+                        is_modern: false,
+                        is_body: false,
+                    };
+                    link.hand_on(text, source).await;
                 }
                 patience.ended(events.parser().has_seen_event());
                 parser = events.parser().continuing();

@@ -3,12 +3,13 @@
 use std::{pin::pin, rc::Rc, time::Duration};
 
 use reqwest::{Response, StatusCode, header::HeaderMap};
-use serde::de::IgnoredAny;
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use super::{
-    link::{Hold, Link, Load, SESSION, drain, is_event_stream, own_id, small_body, whole_body},
+    link::{
+        Hold, Link, Load, SESSION, Source, drain, is_event_stream, own_id, small_body, whole_body,
+    },
     post::{Asks, Kind, Post},
     tools,
     trouble::{ServerError, Trouble},
@@ -50,6 +51,24 @@ pub(super) struct Exchange {
     is_repeated: bool,
 }
 
+/// What has to be known of a try's headers afterwards.
+#[derive(Debug)]
+struct Sent {
+    had_session: bool,
+    /// Those of a call of the newest revision, which may have to be sent once more with others.
+    of_call: Option<HeaderMap>,
+}
+
+impl Sent {
+    fn of(headers: &HeaderMap, post: &Post) -> Self {
+        let is_modern_call = post.kind == Kind::Call && post.modern.is_some();
+        Self {
+            had_session: headers.contains_key(SESSION),
+            of_call: is_modern_call.then(|| headers.clone()),
+        }
+    }
+}
+
 /// What came of one try.
 #[derive(Debug, PartialEq, Eq)]
 enum Tried {
@@ -86,9 +105,10 @@ impl Exchange {
                 Some(modern) => modern.headers(&self.post.body, &self.link.tools.borrow()),
                 None => self.link.session_headers(),
             };
-            let response = self.send(headers.clone()).await?;
+            let sent = Sent::of(&headers, &self.post);
+            let response = self.send(headers).await?;
             self.load = None;
-            if self.answered(response, headers).await? == Tried::Done {
+            if self.answered(response, &sent).await? == Tried::Done {
                 return Ok(());
             }
         }
@@ -110,10 +130,10 @@ impl Exchange {
         response.map_err(Trouble::Unreachable)
     }
 
-    async fn answered(&mut self, response: Response, headers: HeaderMap) -> Result<Tried, Trouble> {
+    async fn answered(&mut self, response: Response, sent: &Sent) -> Result<Tried, Trouble> {
         let status = response.status();
         if !status.is_success() {
-            return self.refused(response, headers).await;
+            return self.refused(response, sent).await;
         }
         if self.post.kind == Kind::Initialize {
             self.link.begin_session(response.headers());
@@ -134,32 +154,26 @@ impl Exchange {
         }
     }
 
-    /// Hands on a body, unless it is JSON that is no message.
     async fn body(&mut self, mut body: Vec<u8>) {
         const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
         if body.starts_with(BYTE_ORDER_MARK) {
             body.drain(..BYTE_ORDER_MARK.len());
         }
-        let is_for_the_host = match Heads::of(&body) {
-            Some(Heads::One(head)) => head.method.is_some() || head.is_response(),
-            Some(Heads::Batch(heads)) => !heads.is_empty(),
-            None => {
-                !body.trim_ascii().is_empty()
-                    && serde_json::from_slice::<IgnoredAny>(&body).is_err()
-            }
-        };
-        if is_for_the_host {
-            self.hand_on(body).await;
-        }
+        self.hand_on(body, true).await;
     }
 
-    async fn hand_on(&mut self, text: Vec<u8>) {
+    async fn hand_on(&mut self, text: Vec<u8>, is_body: bool) {
         let Post {
             asks, kind, modern, ..
         } = &mut self.post;
-        self.link
-            .hand_on(text, asks, Some(kind), modern.is_some())
-            .await;
+        let source = Source {
+            asks,
+            kind: Some(kind),
+            is_modern: modern.is_some(),
+            is_body,
+        };
+        self.link.hand_on(text, source).await;
+        let Post { asks, kind, .. } = &self.post;
         if *kind == Kind::Initialize && asks.is_empty() {
             // The rest of the stream is read beside what comes next.
             self.hold = None;
@@ -172,7 +186,7 @@ impl Exchange {
         let mut tries = 0;
         loop {
             while let Some(text) = events.next().await {
-                self.hand_on(text).await;
+                self.hand_on(text, false).await;
             }
             if self.post.asks.is_empty() {
                 return Ok(());
@@ -227,27 +241,30 @@ impl Exchange {
     }
 
     /// A status that is no success.
-    async fn refused(&mut self, response: Response, headers: HeaderMap) -> Result<Tried, Trouble> {
+    async fn refused(&mut self, response: Response, sent: &Sent) -> Result<Tried, Trouble> {
         let status = response.status();
         let body = small_body(response, REFUSAL.0, REFUSAL.1)
             .await
             .unwrap_or_default();
         let error = ServerError::of(&body);
-        if status == StatusCode::NOT_FOUND && headers.contains_key(SESSION) {
+        if status == StatusCode::NOT_FOUND && sent.had_session {
             return Err(Trouble::SessionEnded(error));
         }
         let is_mismatch = status == StatusCode::BAD_REQUEST
             && error
                 .as_ref()
                 .is_some_and(|error| error.code == HEADER_MISMATCH);
-        if is_mismatch && self.post.kind == Kind::Call && !self.is_repeated {
+        if is_mismatch
+            && !self.is_repeated
+            && let Some(headers) = &sent.of_call
+        {
             self.is_repeated = true;
-            if self.learns_other_headers(&headers).await {
+            if self.learns_other_headers(headers).await {
                 return Ok(Tried::Again);
             }
         }
         if self.is_answer(&body) {
-            self.hand_on(body).await;
+            self.hand_on(body, true).await;
         }
         if self.post.asks.is_empty() && self.post.expects_body() {
             debug!(

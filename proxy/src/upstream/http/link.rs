@@ -138,15 +138,13 @@ impl Link {
     }
 
     /// Hands on what the server said, as a line, unless it is a response that nobody waits for.
-    ///
-    /// `asks` are the requests of the exchange that it came from, which is of the kind `kind`.
-    pub(in crate::upstream) async fn hand_on(
-        &self,
-        text: Vec<u8>,
-        asks: &mut Asks,
-        kind: Option<&Kind>,
-        is_modern: bool,
-    ) {
+    pub(in crate::upstream) async fn hand_on(&self, text: Vec<u8>, source: Source<'_>) {
+        let Source {
+            asks,
+            kind,
+            is_modern,
+            is_body,
+        } = source;
         let line = line_of(text);
         let mut instead = None;
         match Heads::of(line.content()) {
@@ -179,7 +177,7 @@ impl Link {
                 }
             },
             Some(Heads::Batch(heads)) => {
-                let mut is_news = false;
+                let mut is_news = heads.is_empty() && !is_body;
                 for head in &heads {
                     is_news |= match &head.id {
                         Some(id) if head.is_response() => asks.answer(id),
@@ -191,6 +189,8 @@ impl Link {
                     return;
                 }
             }
+            Some(Heads::One(head)) if head.method.is_none() && is_body => return,
+            None if is_body && (is_blank(&line) || is_json(line.content())) => return,
             Some(Heads::One(_)) | None => {}
         }
         self.say(match instead {
@@ -235,6 +235,19 @@ impl Link {
     }
 }
 
+/// Where something comes from that the server said.
+#[derive(Debug)]
+pub(in crate::upstream) struct Source<'a> {
+    /// The requests of the exchange.
+    pub(in crate::upstream) asks: &'a mut Asks,
+    /// What the exchange's line was, unless it is the server's own stream.
+    pub(in crate::upstream) kind: Option<&'a Kind>,
+    /// Whether the line was of the newest revision.
+    pub(in crate::upstream) is_modern: bool,
+    /// Whether it is a whole body. Servers write into one what is no message, and not for the host.
+    pub(in crate::upstream) is_body: bool,
+}
+
 /// While it exists, an exchange goes alone.
 #[derive(Debug)]
 pub(super) struct Hold(Rc<Link>);
@@ -277,13 +290,21 @@ pub(super) fn line_of(mut text: Vec<u8>) -> Line {
     }
     let kept = text.trim_ascii();
     let mut from = 0;
-    if kept.len() < text.len() && serde_json::from_slice::<IgnoredAny>(kept).is_ok() {
+    if kept.len() < text.len() && is_json(kept) {
         let kept_until = text.trim_ascii_end().len();
         from = kept_until - kept.len();
         text.truncate(kept_until);
     }
     text.push(b'\n');
     Line::from(Bytes::from(text).slice(from..))
+}
+
+fn is_blank(line: &Line) -> bool {
+    line.content().trim_ascii().is_empty()
+}
+
+fn is_json(text: &[u8]) -> bool {
+    serde_json::from_slice::<IgnoredAny>(text).is_ok()
 }
 
 /// Whether an answer comes as events.
