@@ -106,7 +106,7 @@ def main():
         must(host.proxy.wait(PATIENCE) == 0, "the proxy ends with 0")
         written = [path for path in logs.iterdir()]
         must(len(written) == 1, "there is one log")
-        header, *entries = [json.loads(line) for line in written[0].read_text().splitlines()]
+        header, *entries = [json.loads(line) for line in written[0].read_bytes().splitlines()]
         must(header["server_command"] == [url], "its header has the URL")
         must(len(entries) >= 10, f"it is complete ({len(entries)} entries)")
         answered = {entry["message"].get("id") for entry in entries if entry["from"] == "server"}

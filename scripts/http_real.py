@@ -98,7 +98,7 @@ def through(client, driver, server, url, straight):
     found = straight.get("broken") or difference(straight, proxied) or "the same"
     counts = {"client": 0, "server": 0, "proxy": 0}
     for log in folder.glob("*.jsonl"):
-        for line in log.read_text().splitlines()[1:]:
+        for line in log.read_bytes().splitlines()[1:]:
             counts[json.loads(line)["from"]] += 1
     if found == "the same" and not all(counts[side] for side in ["client", "server"]):
         found = "the log holds nothing"
