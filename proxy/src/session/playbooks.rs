@@ -1,6 +1,11 @@
 //! Plays events to a session and reads what it asks for: the tables of what active mode does,
 //! row by row. Times are numbers, and nothing is waited for.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "a play reads like what is sent"
+)]
+
 use std::{path::Path, sync::Arc};
 
 use serde_json::{Value, json};
@@ -98,7 +103,7 @@ impl Play {
                 Act::Close(side) => told.push(format!("close {}", name(side))),
                 Act::Say(what) => self.said.push(what),
                 Act::Note(log, line) => {
-                    self.notes.push((log, serde_json::from_str(&line).unwrap()))
+                    self.notes.push((log, serde_json::from_str(&line).unwrap()));
                 }
                 Act::Ask(ticket, _) => {
                     self.asked.push(ticket);
@@ -436,7 +441,7 @@ mod guards {
     #[test]
     fn a_batch_with_a_call_is_answered_and_goes_nowhere() {
         let mut play = informed(guarding());
-        let told = play.host(format!(r#"[{},{}]"#, request(8, "ping"), no_reason()));
+        let told = play.host(format!("[{},{}]", request(8, "ping"), no_reason()));
         let errors = own_answer(&told);
         assert_eq!((&errors[0]["id"], &errors[1]["id"]), (&json!(8), &json!(4)));
         assert_eq!(errors[0]["error"]["code"], -32600);
