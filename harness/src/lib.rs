@@ -17,6 +17,7 @@ mod host;
 pub mod import;
 mod log_text;
 mod message;
+mod model;
 mod normalise;
 pub mod process;
 mod promises;

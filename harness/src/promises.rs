@@ -18,7 +18,7 @@ use crate::run::Failure;
 use crate::scenario::{Scenario, Script, Server, Transport};
 
 /// Each promise, by the name that a failure shows.
-const PROMISES: [(&str, Promise); 10] = [
+const PROMISES: [(&str, Promise); 11] = [
     ("bytes", bytes),
     ("log", log),
     ("stdout", stdout),
@@ -29,6 +29,7 @@ const PROMISES: [(&str, Promise); 10] = [
     ("secret", secret),
     ("faults", faults),
     ("codes", codes),
+    ("oracle", oracle),
 ];
 
 type Promise = fn(&Run<'_>) -> Option<String>;
@@ -482,6 +483,15 @@ fn faults_of(server: &Server) -> Vec<String> {
         }
     }
     named
+}
+
+/// The model was asked only what the scenario lets it answer.
+fn oracle(run: &Run<'_>) -> Option<String> {
+    let asked = run.record.asked.iter().find(|asked| asked.told.is_none())?;
+    Some(format!(
+        "no line of `oracle` fits the question {}, about {}",
+        asked.question, asked.state
+    ))
 }
 
 /// The proxy ended by a code or a signal that its table of exits has.

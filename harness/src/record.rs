@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::message::Message;
+use crate::model::Asked;
 use crate::process::Ending;
 use crate::scenario::Transport;
 
@@ -27,6 +28,8 @@ pub(crate) struct Record {
     pub(crate) view: Vec<Seen>,
     /// What reached the demo server, as it says; nothing when the server tells nothing.
     pub(crate) server: Option<ServerRecord>,
+    /// What the proxy asked the model.
+    pub(crate) asked: Vec<Asked>,
     /// Session logs and the logs beside them, by their path below the run's folder.
     pub(crate) logs: BTreeMap<String, String>,
     /// What is in `$DIR` at the end, by path; folders end in `/`.

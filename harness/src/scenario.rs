@@ -6,6 +6,7 @@
 pub(crate) mod cases;
 pub(crate) mod duration;
 pub(crate) mod form;
+pub(crate) mod oracle;
 pub(crate) mod placeholders;
 pub(crate) mod reach;
 pub(crate) mod slip;
@@ -27,6 +28,7 @@ pub use self::form::{Transport, schema_text};
 pub use self::slip::{Slip, Slips};
 
 use self::form::FileForm;
+use self::oracle::Says;
 use self::slip::Source;
 use self::step::{Ids, Step};
 
@@ -52,6 +54,8 @@ pub struct Scenario {
     pub(crate) text: Arc<str>,
     pub(crate) proxy: Vec<String>,
     pub(crate) server: Server,
+    /// What the model says; a question asked without any fails the run.
+    pub(crate) oracle: Vec<Says>,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) ages: BTreeMap<String, Duration>,
@@ -193,6 +197,14 @@ fn build(
     }
     let over = over_of(source, &form, &mut slips);
     let changing = changing_of(source, &form.changing, &mut slips);
+    let mut says = Vec::new();
+    for line in form.oracle {
+        let span = line.span();
+        match oracle::read(line.into_inner()) {
+            Ok(line) => says.push(line),
+            Err(what) => slips.push(source.slip(&span, what)),
+        }
+    }
     let steps_span = form.steps.span();
     let server = server_of(
         source,
@@ -230,6 +242,7 @@ fn build(
         text,
         proxy: form.proxy,
         server,
+        oracle: says,
         env: form.env,
         files: form
             .files

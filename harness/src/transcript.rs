@@ -25,6 +25,7 @@ pub(crate) fn of(scenario: &Scenario, record: &Record) -> String {
             .as_ref()
             .map(|server| server_saw(server, record)),
     );
+    sections.extend(asked(record));
     sections.extend(logs(record));
     sections.extend(episodes(record));
     sections.extend(stderr(record));
@@ -212,6 +213,18 @@ fn http_gist(request: &HttpRequest) -> Vec<String> {
         *first = format!("{}{with} {first}", request.method);
     }
     lines
+}
+
+/// What the model was asked about, and what it said.
+fn asked(record: &Record) -> Option<String> {
+    let lines = record.asked.iter().map(|asked| {
+        let told = asked
+            .told
+            .as_deref()
+            .unwrap_or("nothing that the scenario knows");
+        format!("{} → {told}, about {}", asked.question, asked.state)
+    });
+    (!record.asked.is_empty()).then(|| section(record, "model asked", lines))
 }
 
 fn logs(record: &Record) -> Vec<String> {

@@ -48,6 +48,7 @@ fn good() -> Record {
             unfired: Some(Vec::new()),
             ..ServerRecord::default()
         }),
+        asked: Vec::new(),
         logs: BTreeMap::from([(
             "logs/s.jsonl".to_owned(),
             log_text(&[("client", 1, CALL), ("server", 2, ANSWER)]),

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use walkdir::WalkDir;
 
 use crate::bins::Programs;
+use crate::model::Model;
 use crate::process::RUN_VARIABLE;
 use crate::record::{Record, ServerRecord};
 use crate::scenario::placeholders::{self, Places};
@@ -41,6 +42,7 @@ pub(super) struct Stage {
     taken_away: Vec<String>,
     programs: Programs,
     http: Option<HttpServer>,
+    model: Option<Model>,
     has_transcript: bool,
 }
 
@@ -92,6 +94,7 @@ impl Stage {
             taken_away: Vec::new(),
             programs: options.programs.clone(),
             http: None,
+            model: None,
             has_transcript: false,
         };
         stage.set_environment(scenario)?;
@@ -173,11 +176,15 @@ impl Stage {
             self.environment
                 .insert(variable.to_owned(), format!("{CANARY}-{kind}"));
         }
-        // No scenario talks to the real service: nothing listens there.
+        // No scenario talks to the real service: what a scenario does not let the model say, it does not say.
+        let key = format!("{CANARY}-key");
+        let model = Model::start(scenario.oracle.clone(), key)
+            .map_err(|error| format!("starting the stand-in for the model: {error}"))?;
         self.environment.insert(
             "TYPESAFE_BASE_URL".to_owned(),
-            "http://127.0.0.1:9".to_owned(),
+            format!("http://{}", model.address()),
         );
+        self.model = Some(model);
         if !matches!(scenario.server, Server::Command(_)) {
             self.environment.insert(
                 "HOME".to_owned(),
@@ -343,6 +350,7 @@ impl Stage {
             view: played.view,
             server: self.server_record(),
             names: self.names(&logs),
+            asked: self.model.as_ref().map(Model::asked).unwrap_or_default(),
             logs,
             files,
             stderr,
@@ -392,6 +400,9 @@ impl Stage {
         }
         if let Some(http) = &self.http {
             name(http.address(), "ADDRESS");
+        }
+        if let Some(model) = &self.model {
+            name(&model.address(), "MODEL");
         }
         let sessions: Vec<&str> = logs
             .keys()

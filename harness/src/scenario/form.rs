@@ -10,6 +10,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use toml::Spanned;
 
+use super::oracle::OracleForm;
+
 /// How the proxy reaches the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -53,6 +55,11 @@ pub(crate) struct FileForm {
     /// Another server, started as it is: the program and its arguments. `[]` starts none.
     #[schemars(with = "Option<Vec<String>>")]
     pub(crate) command: Option<Spanned<Vec<Text>>>,
+    /// What the System-One model says: the first line that fits a question answers it. A question that
+    /// no line fits fails the run.
+    #[serde(default)]
+    #[schemars(with = "Vec<OracleForm>")]
+    pub(crate) oracle: Vec<Spanned<OracleForm>>,
     /// More environment for the proxy, and so for the server. An empty text takes the variable away.
     #[serde(default)]
     pub(crate) env: BTreeMap<String, Text>,
