@@ -18,6 +18,7 @@ run env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 run scripts/try.sh
 if [ "${1:-}" != quick ]; then
   run python3 scripts/real_parts.py
+  run python3 scripts/flow_real.py
   run python3 scripts/http_check.py
   run python3 scripts/http_real.py
 fi
