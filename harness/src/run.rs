@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::bins::{self, Programs};
 use crate::promises;
 use crate::record::Record;
-use crate::scenario::{Scenario, Transport};
+use crate::scenario::{Scenario, Transport, script};
 use crate::transcript;
 
 use self::player::Player;
@@ -151,6 +151,15 @@ fn play(job: Job<'_>, options: &RunOptions) -> Result<Outcome, String> {
         Err(what) => return Err(what),
     };
     let record = stage.collect(job, played);
+    if let Some((line, came)) = script::complaint(job.scenario, &record.stderr) {
+        // Whatever else went wrong came of this.
+        let expected = "a script that the demo server can read".to_owned();
+        failures = vec![Failure::Step {
+            line,
+            expected,
+            came,
+        }];
+    }
     if failures.is_empty() {
         failures.extend(promises::check(job.scenario, &record));
     }

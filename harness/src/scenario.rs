@@ -9,6 +9,7 @@ pub(crate) mod form;
 pub(crate) mod oracle;
 pub(crate) mod placeholders;
 pub(crate) mod reach;
+pub(crate) mod script;
 pub(crate) mod slip;
 pub(crate) mod step;
 #[cfg(test)]

@@ -101,6 +101,15 @@ fn a_line_that_changed_on_its_way_breaks_bytes() {
 }
 
 #[test]
+fn a_killed_proxy_may_have_had_its_last_lines_in_hand() {
+    let mut run = good();
+    relog(&mut run, &[("client", 1, CALL)]);
+    assert_eq!(broken(&run), ["bytes"]);
+    run.ending = Some(Ending::Signal(9));
+    assert_eq!(broken(&run), Vec::<&str>::new());
+}
+
+#[test]
 fn a_line_that_the_server_got_twice_or_in_another_order_breaks_bytes() {
     let ping = "{\"jsonrpc\":\"2.0\",\"method\":\"ping\"}\n"
         .as_bytes()

@@ -259,6 +259,11 @@ impl<'a> Player<'a> {
                 let text = self.filled(text)?;
                 self.stderr_holds(&text)
             }
+            Act::Logged(text) => {
+                self.flush();
+                let text = self.filled(text)?;
+                self.logs_hold(&text)
+            }
             Act::StopReading => {
                 self.flush();
                 self.did("stops reading");
@@ -561,6 +566,24 @@ impl<'a> Player<'a> {
                 return Err(Wrong {
                     expected: format!("{what} to have reached the server {how_often}"),
                     came: format!("it has reached it {count}×"),
+                });
+            }
+            std::thread::sleep(BEAT);
+        }
+    }
+
+    /// Waits until a log holds this: the proxy writes it beside everything else.
+    fn logs_hold(&mut self, text: &str) -> Result<(), Wrong> {
+        let deadline = Instant::now() + self.stage.patience;
+        loop {
+            if self.stage.logs().values().any(|log| log.contains(text)) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline || process::is_stopped() {
+                let logs = self.stage.logs().into_keys().collect::<Vec<_>>().join(", ");
+                return Err(Wrong {
+                    expected: format!("a log to hold {text:?}"),
+                    came: format!("none of these does: {logs}"),
                 });
             }
             std::thread::sleep(BEAT);

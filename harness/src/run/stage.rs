@@ -308,10 +308,29 @@ impl Stage {
         }
     }
 
+    /// The logs that the proxy writes, by their path below `$DIR`.
+    pub(super) fn logs(&self) -> BTreeMap<String, String> {
+        let mut logs = BTreeMap::new();
+        for entry in WalkDir::new(&self.dir).into_iter().flatten() {
+            let path = entry.path();
+            let Ok(name) = path.strip_prefix(&self.dir) else {
+                continue;
+            };
+            let name = name.display().to_string();
+            let is_log = path
+                .extension()
+                .is_some_and(|extension| extension == "jsonl");
+            if is_log && !self.given_files.contains(&name) && name != "context.jsonl" {
+                let bytes = fs::read(path).unwrap_or_default();
+                logs.insert(name, String::from_utf8_lossy(&bytes).into_owned());
+            }
+        }
+        logs
+    }
+
     /// Everything that the run left behind.
     pub(super) fn collect(&self, job: Job<'_>, played: Played) -> Record {
         let mut files = Vec::new();
-        let mut logs = BTreeMap::new();
         let mut leaks = Vec::new();
         for entry in WalkDir::new(&self.dir)
             .sort_by_file_name()
@@ -331,15 +350,9 @@ impl Stage {
             }
             let bytes = fs::read(entry.path()).unwrap_or_default();
             leaks.extend(canaries_in(&bytes).map(|canary| format!("{canary} is in {name}")));
-            let is_log = entry
-                .path()
-                .extension()
-                .is_some_and(|extension| extension == "jsonl");
-            if is_log && !self.given_files.contains(&name) && name != "context.jsonl" {
-                logs.insert(name.clone(), String::from_utf8_lossy(&bytes).into_owned());
-            }
             files.push(name);
         }
+        let logs = self.logs();
         let stderr = self.stderr_text();
         leaks.extend(canaries_in(stderr.as_bytes()).map(|canary| format!("{canary} is on stderr")));
         Record {

@@ -140,6 +140,8 @@ pub(crate) struct StepForm {
     pub(crate) reached_server: Option<Text>,
     /// Verb: waits until what the proxy and the server wrote to stderr holds this.
     pub(crate) stderr: Option<Text>,
+    /// Verb: waits until a log in `$DIR` holds this text.
+    pub(crate) logged: Option<Text>,
     /// Verb: stops reading what the proxy writes.
     #[schemars(schema_with = "true_schema")]
     pub(crate) stop_reading: Option<bool>,

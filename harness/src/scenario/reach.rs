@@ -31,7 +31,10 @@ pub(crate) fn check(steps: &[(Range<usize>, Step)], server: &Server) -> Option<(
             Act::Request { wait, .. } => *wait,
             _ => false,
         };
-        let looks_back = matches!(step.act, Act::ReachedServer { .. } | Act::Stderr(_));
+        let looks_back = matches!(
+            step.act,
+            Act::ReachedServer { .. } | Act::Stderr(_) | Act::Logged(_)
+        );
         if let Some(exit) = exited
             && !looks_back
         {
@@ -205,7 +208,8 @@ fn step_texts(step: &Step) -> Vec<&str> {
             ..
         }
         | Act::Say { text, .. }
-        | Act::Stderr(text) => found.push(text),
+        | Act::Stderr(text)
+        | Act::Logged(text) => found.push(text),
         Act::ReachedServer { what, .. } => found.push(what),
         Act::Raw {
             bytes: RawBytes::Bytes(_),

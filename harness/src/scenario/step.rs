@@ -60,6 +60,7 @@ pub(crate) enum Act {
         times: Option<u64>,
     },
     Stderr(String),
+    Logged(String),
     StopReading,
     ReadOn,
     Close(HostEnd),
@@ -208,7 +209,7 @@ impl Ids {
 }
 
 const VERBS: &str = "handshake, request, call, notify, answer, raw, bytes, expect, say, think, reached_server, \
-                     stderr, stop_reading, read_on, close, signal, exit";
+                     stderr, logged, stop_reading, read_on, close, signal, exit";
 
 /// Reads a step. `ids` grows by the ids it uses.
 ///
@@ -340,6 +341,8 @@ pub(crate) fn read(form: StepForm, line: usize, ids: &mut Ids) -> Result<Step, S
         }
     } else if let Some(text) = form.stderr {
         Act::Stderr(text)
+    } else if let Some(text) = form.logged {
+        Act::Logged(text)
     } else if let Some(flag) = form.stop_reading {
         only_true("stop_reading", flag, Act::StopReading)?
     } else if let Some(flag) = form.read_on {
@@ -379,6 +382,7 @@ fn verbs_of(form: &StepForm) -> Vec<&'static str> {
         ("think", form.think.is_some()),
         ("reached_server", form.reached_server.is_some()),
         ("stderr", form.stderr.is_some()),
+        ("logged", form.logged.is_some()),
         ("stop_reading", form.stop_reading.is_some()),
         ("read_on", form.read_on.is_some()),
         ("close", form.close.is_some()),
