@@ -105,7 +105,11 @@ impl SessionLog {
 
     /// Hands a line to the writer, which hears of it at the next [`SessionLog::nudge`].
     pub(crate) fn record(&self, at: Millis, from: Who, line: &Line) {
-        self.queue.lock().entries.push(Entry {
+        let mut waiting = self.queue.lock();
+        // Lines that were read together share a time, and what is said between them has a later one.
+        let at = waiting.latest.max(at);
+        waiting.latest = at;
+        waiting.entries.push(Entry {
             at,
             from,
             line: line.clone(),
@@ -167,6 +171,8 @@ struct Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     entries: Vec<Entry>,
+    /// The time of the last entry: times never fall down a log.
+    latest: Millis,
     closed: bool,
     writer_sleeps: bool,
 }
@@ -385,6 +391,29 @@ mod tests {
         let log = read_log(&path).unwrap();
         let times: Vec<u64> = log.entries.iter().map(|entry| entry.t_ms).collect();
         assert_eq!(times, (0..1000).collect::<Vec<u64>>());
+    }
+
+    #[test]
+    fn times_never_fall_though_a_line_that_was_read_before_is_recorded_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = SessionLog::create(folder.path(), &mut header()).unwrap();
+        let path = log.path().to_owned();
+        for (t_ms, from) in [
+            (5, Who::Client),
+            (7, Who::Context),
+            (5, Who::Client),
+            (9, Who::Server),
+        ] {
+            log.record(Millis(t_ms), from, &Line::own("{}".to_owned()));
+        }
+        finish(log);
+        let times: Vec<u64> = read_log(&path)
+            .unwrap()
+            .entries
+            .iter()
+            .map(|entry| entry.t_ms)
+            .collect();
+        assert_eq!(times, [5, 7, 7, 9]);
     }
 
     #[test]
