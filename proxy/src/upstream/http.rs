@@ -46,10 +46,12 @@ mod modern;
 mod post;
 mod tools;
 mod trouble;
+mod wire;
 
+pub(super) use endpoint::shown_status;
 pub(crate) use endpoint::{Endpoint, EndpointError};
-pub(super) use endpoint::{cause, shown_status};
 pub(super) use link::{Link, Source, is_event_stream};
+pub(super) use wire::Response;
 
 /// How many exchanges are under way at most, subscriptions aside.
 const EXCHANGES: usize = 1024;

@@ -2,12 +2,12 @@
 
 use std::{rc::Rc, time::Duration};
 
-use reqwest::{Response, StatusCode};
+use http::StatusCode;
 use tokio::time::sleep;
 use tracing::{debug, warn};
 
 use super::{
-    http::{Link, Source, cause, is_event_stream, shown_status},
+    http::{Link, Response, Source, is_event_stream, shown_status},
     sse::EventParser,
 };
 
@@ -58,7 +58,7 @@ impl EventReader {
             match response.chunk().await {
                 Ok(Some(bytes)) => self.parser.feed(bytes),
                 ended => {
-                    self.broke = ended.err().map(|error| cause(&error));
+                    self.broke = ended.err();
                     self.response = None;
                     return self.parser.take_rest();
                 }

@@ -9,3 +9,4 @@ mod refusals;
 mod secrets;
 mod session;
 mod streams;
+mod tls;

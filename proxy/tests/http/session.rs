@@ -140,7 +140,7 @@ fn headers_go_with_each_request_as_its_kind_asks() {
         let (accept, content) = match request.method.as_str() {
             "POST" => ("application/json, text/event-stream", "application/json"),
             "GET" => ("text/event-stream", ""),
-            _ => ("*/*", ""),
+            _ => ("", ""),
         };
         assert_eq!(request.header("accept"), accept);
         assert_eq!(request.header("content-type"), content);
@@ -371,4 +371,31 @@ fn a_commit_carries_the_session_and_is_recorded_as_the_proxys() {
         .map(|message| message["params"]["name"].clone())
         .collect();
     assert_eq!(own, ["get_order_details", "cancel_pending_order"]);
+}
+
+#[test]
+fn a_proxy_that_the_environment_names_carries_the_requests_and_not_those_to_this_machine() {
+    let proxy = Bare::start(|request, out| match request.what().as_str() {
+        "initialize" => out.json(&crate::bare::initialized(&json!(0))),
+        _ => answered(request, out),
+    });
+    let address = proxy.url.trim_end_matches("/mcp").to_owned();
+    let variables = [
+        ("HTTP_PROXY", address.as_str()),
+        ("http_proxy", address.as_str()),
+        ("NO_PROXY", ""),
+        ("no_proxy", ""),
+    ];
+    let mut host = Host::start(&["--upstream", "http://mcp.test/mcp?x=1"], &variables);
+    assert!(host.open()["result"].is_object());
+    host.ask(1, "ping", json!({}));
+    host.answer(1);
+    host.finish();
+    assert_eq!(proxy.seen()[0].target, "http://mcp.test/mcp?x=1");
+
+    let seen = proxy.seen().len();
+    let mut host = Host::start(&["--upstream", "http://127.0.0.1:9/mcp"], &variables);
+    host.ask(0, "initialize", json!({}));
+    assert!(host.error(0).contains("could not be reached"));
+    assert_eq!(proxy.seen().len(), seen);
 }

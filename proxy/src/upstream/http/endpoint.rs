@@ -1,32 +1,22 @@
 //! Where the server is, and what goes with every request to it.
 
-use std::{env, error::Error as _, fmt, io, net::IpAddr, time::Duration};
+use std::{env, fmt, net::IpAddr};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use reqwest::{
-    Body, Certificate, Client, Method, Request, Response, StatusCode, Url,
+use http::{
+    Method, StatusCode, Uri,
     header::{
         ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, InvalidHeaderName,
+        LOCATION,
     },
-    redirect::{Action, Attempt, Policy},
 };
+use reqwest::Url;
 
-/// How long connecting may take, the handshake of TLS included.
-const TO_CONNECT: Duration = Duration::from_secs(10);
-
-/// How long a connection is kept for the next request. Many servers close theirs after 5 s, and a
-/// request that meets that moment is lost.
-const IDLE: Duration = Duration::from_secs(4);
-
-/// How many connections wait for the next request, at most.
-const IDLE_CONNECTIONS: usize = 64;
+use super::wire::{Response, Wire, WireError};
 
 /// How many redirects are followed.
 const REDIRECTS: usize = 5;
-
-/// The variable that names a file with more certificates to trust.
-const CERTIFICATES: &str = "SSL_CERT_FILE";
 
 /// The headers that are the transport's own.
 const OWN_HEADERS: [&str; 11] = [
@@ -54,8 +44,9 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 ///
 /// It holds secrets, which its `Debug` does not show.
 pub(crate) struct Endpoint {
-    client: Client,
+    wire: Wire,
     url: Url,
+    uri: Uri,
     headers: HeaderMap,
 }
 
@@ -81,10 +72,8 @@ pub(crate) enum EndpointError {
         "the variable {variable} holds what HTTP does not allow as the value of the header {header}"
     )]
     Value { header: String, variable: String },
-    #[error("reading the certificates that {CERTIFICATES} names")]
-    Certificates(#[source] io::Error),
-    #[error("setting up the HTTP client")]
-    Client(#[source] reqwest::Error),
+    #[error(transparent)]
+    Wire(#[from] WireError),
 }
 
 impl Endpoint {
@@ -111,9 +100,11 @@ impl Endpoint {
         }
         // A fragment is never sent.
         url.set_fragment(None);
+        let uri = Uri::try_from(url.as_str()).map_err(|_| EndpointError::Url)?;
         Ok(Self {
-            client: client(&url)?,
+            wire: Wire::to(&uri, is_loopback(&url))?,
             url,
+            uri,
             headers: all,
         })
     }
@@ -122,22 +113,23 @@ impl Endpoint {
     ///
     /// # Errors
     /// Why there is none, on one line.
-    pub(super) async fn post(&self, body: Bytes, headers: HeaderMap) -> Result<Response, String> {
-        let mut request = self.request(Method::POST, headers);
-        request.headers_mut().insert(CONTENT_TYPE, JSON);
-        request.headers_mut().insert(ACCEPT, BOTH);
-        *request.body_mut() = Some(Body::from(body));
-        self.send(request).await
+    pub(super) async fn post(
+        &self,
+        body: Bytes,
+        mut headers: HeaderMap,
+    ) -> Result<Response, String> {
+        headers.insert(CONTENT_TYPE, JSON);
+        headers.insert(ACCEPT, BOTH);
+        self.send(Method::POST, headers, body).await
     }
 
     /// Opens an event stream.
     ///
     /// # Errors
     /// As [`Endpoint::post`].
-    pub(super) async fn get(&self, headers: HeaderMap) -> Result<Response, String> {
-        let mut request = self.request(Method::GET, headers);
-        request.headers_mut().insert(ACCEPT, EVENTS);
-        self.send(request).await
+    pub(super) async fn get(&self, mut headers: HeaderMap) -> Result<Response, String> {
+        headers.insert(ACCEPT, EVENTS);
+        self.send(Method::GET, headers, Bytes::new()).await
     }
 
     /// Ends a session.
@@ -145,23 +137,53 @@ impl Endpoint {
     /// # Errors
     /// As [`Endpoint::post`].
     pub(super) async fn delete(&self, headers: HeaderMap) -> Result<Response, String> {
-        self.send(self.request(Method::DELETE, headers)).await
+        self.send(Method::DELETE, headers, Bytes::new()).await
     }
 
-    fn request(&self, method: Method, headers: HeaderMap) -> Request {
-        let mut request = Request::new(method, self.url.clone());
-        *request.headers_mut() = headers;
+    /// Follows only redirects that repeat the request, and only within the origin: what goes with
+    /// every request is for that origin alone. Any other is an answer like the rest.
+    async fn send(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, String> {
         for (name, value) in &self.headers {
-            request.headers_mut().append(name, value.clone());
+            headers.append(name, value.clone());
         }
-        request
+        let mut uri = self.uri.clone();
+        let mut redirected = None;
+        for _ in 0..REDIRECTS {
+            let response = self
+                .wire
+                .send(request(&method, &uri, &headers, &body))
+                .await?;
+            let from = redirected.as_ref().unwrap_or(&self.url);
+            let Some((url, its_uri)) = self.redirected(from, &response) else {
+                return Ok(response);
+            };
+            uri = its_uri;
+            redirected = Some(url);
+        }
+        self.wire
+            .send(request(&method, &uri, &headers, &body))
+            .await
     }
 
-    async fn send(&self, request: Request) -> Result<Response, String> {
-        self.client
-            .execute(request)
-            .await
-            .map_err(|error| cause(&error))
+    /// Where the same request is to go instead, if that is within the origin.
+    fn redirected(&self, from: &Url, response: &Response) -> Option<(Url, Uri)> {
+        let repeats = matches!(
+            response.status(),
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+        );
+        let location = response.headers().get(LOCATION).filter(|_| repeats)?;
+        let mut next = from.join(location.to_str().ok()?).ok()?;
+        next.set_fragment(None);
+        if next.origin() != self.url.origin() {
+            return None;
+        }
+        let uri = Uri::try_from(next.as_str()).ok()?;
+        Some((next, uri))
     }
 }
 
@@ -171,28 +193,12 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// Why an exchange failed, without the URL, which may hold a secret, and without what every such
-/// error begins with.
-pub(in crate::upstream) fn cause(error: &reqwest::Error) -> String {
-    if error.is_timeout() && error.is_connect() {
-        return format!("no connection within {} s", TO_CONNECT.as_secs());
-    }
-    let mut causes = Vec::new();
-    let mut next = error.source();
-    while let Some(error) = next {
-        causes.push(error.to_string().replace(['\n', '\r'], " "));
-        next = error.source();
-    }
-    // The first says whose error it is, not what happened.
-    if causes.len() > 1 {
-        causes.remove(0);
-    }
-    causes.dedup();
-    if causes.is_empty() {
-        "the HTTP client does not say why".into()
-    } else {
-        causes.join(": ")
-    }
+fn request(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> http::Request<Bytes> {
+    let mut request = http::Request::new(body.clone());
+    *request.method_mut() = method.clone();
+    *request.uri_mut() = uri.clone();
+    *request.headers_mut() = headers.clone();
+    request
 }
 
 /// A status as people know it.
@@ -264,46 +270,6 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-fn client(url: &Url) -> Result<Client, EndpointError> {
-    let mut builder = Client::builder()
-        .connect_timeout(TO_CONNECT)
-        .pool_idle_timeout(IDLE)
-        .pool_max_idle_per_host(IDLE_CONNECTIONS)
-        .tcp_nodelay(true)
-        .referer(false)
-        .redirect(Policy::custom(followed));
-    if is_loopback(url) {
-        builder = builder.no_proxy();
-    }
-    builder = if url.scheme() == "https" {
-        with_certificates(builder)?
-    } else {
-        // Reading a few hundred certificates takes time and memory.
-        builder.tls_certs_only([])
-    };
-    // Somebody else in the process may have chosen one, which is as good.
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .ok();
-    builder.build().map_err(EndpointError::Client)
-}
-
-/// The public roots in addition to the system's own, which may be missing (in containers) or be
-/// replaced by the one file that a variable names.
-fn with_certificates(
-    builder: reqwest::ClientBuilder,
-) -> Result<reqwest::ClientBuilder, EndpointError> {
-    if let Some(file) = env::var_os(CERTIFICATES) {
-        std::fs::File::open(file).map_err(EndpointError::Certificates)?;
-    }
-    let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS
-        .iter()
-        .map(|root| Certificate::from_der(root))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(EndpointError::Client)?;
-    Ok(builder.tls_certs_merge(roots))
-}
-
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let address = host.trim_start_matches('[').trim_end_matches(']');
@@ -311,24 +277,6 @@ fn is_loopback(url: &Url) -> bool {
         || address
             .parse()
             .is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-/// Only redirects that repeat the request, and only within the origin: what goes with every
-/// request is for that origin alone.
-fn followed(attempt: Attempt<'_>) -> Action {
-    let repeats = matches!(
-        attempt.status(),
-        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
-    );
-    let previous = attempt.previous();
-    let within_origin = previous
-        .first()
-        .is_some_and(|first| first.origin() == attempt.url().origin());
-    if repeats && within_origin && previous.len() <= REDIRECTS {
-        attempt.follow()
-    } else {
-        attempt.stop()
-    }
 }
 
 #[cfg(test)]
@@ -401,8 +349,7 @@ mod tests {
             "x-a=CARGO_PKG_VERSION".to_owned(),
         ];
         let endpoint = Endpoint::new("http://h/", &twice).expect("an endpoint");
-        let request = endpoint.request(Method::GET, HeaderMap::new());
-        let values: Vec<_> = request.headers().get_all("x-a").iter().collect();
+        let values: Vec<_> = endpoint.headers.get_all("x-a").iter().collect();
         assert_eq!(values, ["stretto-proxy", env!("CARGO_PKG_VERSION")]);
     }
 

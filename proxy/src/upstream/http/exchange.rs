@@ -2,7 +2,7 @@
 
 use std::{pin::pin, rc::Rc, time::Duration};
 
-use reqwest::{Response, StatusCode, header::HeaderMap};
+use http::{StatusCode, header::HeaderMap};
 use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
@@ -13,6 +13,7 @@ use super::{
     post::{Asks, Kind, Post},
     tools,
     trouble::{ServerError, Trouble},
+    wire::Response,
 };
 use crate::{
     line::Line,

@@ -7,20 +7,18 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use memchr::memchr2_iter;
-use reqwest::{
-    Response,
-    header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
-};
 use serde::{Deserialize, de::IgnoredAny};
 use tokio::{sync::mpsc, time::timeout};
 use tracing::{debug, warn};
 
 use super::{
-    endpoint::{Endpoint, cause},
+    endpoint::Endpoint,
     post::{Asks, Kind, OpenRequests},
     tools::KnownTools,
     trouble::{ServerError, error_line},
+    wire::Response,
 };
 use crate::{
     line::Line,
@@ -327,7 +325,7 @@ pub(super) async fn whole_body(mut response: Response) -> Result<Vec<u8>, String
     let length = response.content_length().unwrap_or(0).min(BELIEVED);
     // One more, for the end of the line.
     let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0) + 1);
-    while let Some(chunk) = response.chunk().await.map_err(|error| cause(&error))? {
+    while let Some(chunk) = response.chunk().await? {
         body.extend_from_slice(&chunk);
     }
     Ok(body)

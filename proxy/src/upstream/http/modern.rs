@@ -5,8 +5,8 @@
 use std::{borrow::Cow, fmt::Write as _};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
-use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
-use reqwest::header::{HeaderMap, HeaderName};
+use http::header::{HeaderMap, HeaderName};
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 

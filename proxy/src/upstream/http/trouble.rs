@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use reqwest::StatusCode;
+use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
