@@ -117,6 +117,7 @@ enum Phase {
 impl Http {
     /// The server at `endpoint`. Nothing is sent before the first line.
     pub(crate) fn new(endpoint: Endpoint, own_ids: OwnIds) -> Self {
+        allow_many_connections();
         let (said, heard) = mpsc::channel(LINES);
         Self {
             link: Rc::new(Link::new(endpoint, own_ids, said)),
@@ -372,6 +373,29 @@ impl Http {
         Phase::Ending(ending.boxed_local())
     }
 }
+
+/// Each exchange has a connection of its own, and many systems give a process fewer than that at
+/// first.
+#[cfg(unix)]
+fn allow_many_connections() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+
+    const WANTED: u64 = 2 * EXCHANGES as u64;
+    let mut limit = getrlimit(Resource::Nofile);
+    let most = limit.maximum.unwrap_or(u64::MAX);
+    if limit
+        .current
+        .is_some_and(|current| current < WANTED.min(most))
+    {
+        limit.current = Some(WANTED.min(most));
+        // Refused, the requests beyond the limit fail one by one.
+        setrlimit(Resource::Nofile, limit).ok();
+    }
+}
+
+/// Elsewhere there is no such limit.
+#[cfg(not(unix))]
+fn allow_many_connections() {}
 
 impl fmt::Debug for Http {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -113,3 +113,41 @@ fn hundreds_of_requests_wait_for_a_server_that_answers_none() {
         assert!(host.message().get("result").is_some());
     }
 }
+
+#[test]
+fn more_requests_than_files_may_be_open_at_first_are_answered() {
+    const CALLS: usize = 150;
+    // Each waits for all.
+    let all_in = std::sync::Barrier::new(CALLS);
+    let server = Bare::with_sessions(move |request, out| {
+        all_in.wait();
+        out.json(&result(request, &json!({})))
+    });
+    let mut child = std::process::Command::new("sh")
+        .args([
+            "-c",
+            r#"ulimit -Sn 64 && exec "$@""#,
+            "sh",
+            env!("CARGO_BIN_EXE_stretto-proxy"),
+        ])
+        .args(["--upstream", &server.url])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("the proxy starts");
+    let mut lines = String::from("{\"id\":0,\"method\":\"initialize\"}\n");
+    for id in 1..=CALLS {
+        lines.push_str(&json!({"id": id, "method": "x"}).to_string());
+        lines.push('\n');
+    }
+    child
+        .stdin
+        .take()
+        .expect("piped")
+        .write_all(lines.as_bytes())
+        .expect("it reads");
+    let output = child.wait_with_output().expect("it ends");
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(text.lines().count(), CALLS + 1);
+    assert!(!text.contains("error"), "{text}");
+}
