@@ -3,10 +3,11 @@
 use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use bytes::BytesMut;
+use rustix::fs::OFlags;
 use tracing::warn;
 
 use crate::line::{Line, LineBuffer};
@@ -48,8 +49,12 @@ impl Conversation {
     }
 
     fn read(&mut self) -> io::Result<LineBuffer> {
-        let mut file = File::open(&self.path)?;
-        let length = file.metadata()?.len();
+        let mut file = open(&self.path)?;
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let length = metadata.len();
         if length < self.offset {
             self.offset = 0;
             if !self.has_said_shorter {
@@ -69,9 +74,19 @@ impl Conversation {
     }
 }
 
+/// Opens the file without waiting: nobody may ever write into a pipe of that name.
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+
+    File::options()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(path)
+}
+
 #[cfg(test)]
 mod tests {
-    use std::{fs, path::Path};
+    use std::fs;
 
     use super::*;
 
@@ -124,8 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_says_nothing() {
+    fn what_is_no_file_says_nothing() {
         let folder = tempfile::tempdir().unwrap();
         assert!(heard(&mut Conversation::new(folder.path().into())).is_empty());
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        assert!(heard(&mut Conversation::new(pipe)).is_empty());
+        assert!(heard(&mut Conversation::new("/dev/zero".into())).is_empty());
     }
 }

@@ -392,7 +392,9 @@ impl Stage {
 
     /// What differs from run to run by value, longest first, so that a folder does not hide what is in it.
     fn names(&self, logs: &BTreeMap<String, String>) -> Vec<(String, String)> {
-        let mut names = Vec::new();
+        // With its end, or it would be found in the names of folders beside it.
+        let here = self.places.get("HERE").unwrap_or_default();
+        let mut names = vec![(format!("{here}/"), "[HERE]/".to_owned())];
         let mut name =
             |value: &str, name: &str| names.push((value.to_owned(), format!("[{name}]")));
         let root = self.dir.parent().unwrap_or(&self.dir);
@@ -401,7 +403,7 @@ impl Stage {
             "TRANSCRIPT",
         );
         name(&root.join("script.json").display().to_string(), "SCRIPT");
-        for place in ["LOGS", "CONTEXT", "CACHE", "DIR", "HERE", "SCENARIOS"] {
+        for place in ["LOGS", "CONTEXT", "CACHE", "DIR", "SCENARIOS"] {
             name(self.places.get(place).unwrap_or_default(), place);
         }
         for program in [&self.programs.proxy, &self.programs.demo] {

@@ -150,6 +150,9 @@ impl Active {
             return acts.push(Act::Forward(Side::Server, line));
         }
         let id = id_of(&line);
+        if let Some((id, _)) = &id {
+            self.requests.saw(id);
+        }
         let method = message.get("method").and_then(Value::as_str);
         match (method, id) {
             (Some("tools/call"), id) => self.host_call(at, line, &message, id, acts),

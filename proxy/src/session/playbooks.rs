@@ -1189,24 +1189,24 @@ mod flows {
         assert_eq!(
             play.server(result("stretto-1", "user_7")),
             [own_call(
-                1,
+                2,
                 "get_user_details",
                 json!({"user_id": "user_7"})
             )],
-            "the host's own request was answered, so its id is free"
+            "an id stands for one request in a session, though the host's was answered"
         );
-        assert_eq!(play.host(request("stretto-1", "ping")), ["kept back"]);
+        assert_eq!(play.host(request("stretto-2", "ping")), ["kept back"]);
         assert_eq!(
             play.host(request(3, "ping")),
             [to_server(&request(3, "ping"))],
             "later lines are not kept back"
         );
-        let told = play.server(result("stretto-1", &details()));
+        let told = play.server(result("stretto-2", &details()));
         assert_eq!(
             told,
             [
-                own_call(2, "get_order_details", json!({"order_id": "#W7a"})),
-                to_server(&request("stretto-1", "ping"))
+                own_call(3, "get_order_details", json!({"order_id": "#W7a"})),
+                to_server(&request("stretto-2", "ping"))
             ]
         );
     }

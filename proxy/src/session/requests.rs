@@ -13,6 +13,9 @@ use crate::{clock::Millis, message::Id};
 /// How long a request of our own may stay unanswered.
 pub(super) const PATIENCE: Millis = Millis(60_000);
 
+/// What the ids of the proxy's own requests start with.
+const OWN: &str = "stretto-";
+
 /// The numbers of the proxy's own requests, counted from 1 over the whole session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OwnIds(Arc<AtomicU64>);
@@ -22,7 +25,7 @@ impl OwnIds {
     pub(crate) fn next(&self, taken: impl Fn(&Id) -> bool) -> String {
         loop {
             let number = self.0.fetch_add(1, Ordering::Relaxed) + 1;
-            let id = format!("stretto-{number}");
+            let id = format!("{OWN}{number}");
             if !taken(&Id::Text(id.clone())) {
                 return id;
             }
@@ -94,6 +97,9 @@ pub(super) struct Requests {
     host: HashMap<Id, Asked>,
     own: HashMap<Id, Own>,
     given_up: HashSet<Id>,
+    /// Ids of the host's, answered or not, that look like our own: used for one of ours, they
+    /// would stand for two calls in the session and in its log.
+    like_ours: HashSet<Id>,
 }
 
 impl Requests {
@@ -104,16 +110,24 @@ impl Requests {
         }
     }
 
+    /// The host uses that id, though the server may never have it.
+    pub(super) fn saw(&mut self, id: &Id) {
+        if matches!(id, Id::Text(text) if text.starts_with(OWN)) {
+            self.like_ours.insert(id.clone());
+        }
+    }
+
     /// The host's request is on its way to the server.
     pub(super) fn asked(&mut self, id: Id, asked: Asked) {
         // Reused by the host, the id's next answer is the host's.
         self.given_up.remove(&id);
+        self.saw(&id);
         self.host.insert(id, asked);
     }
 
     /// A new request of our own is on its way. Returns its id.
     pub(super) fn ask(&mut self, at: Millis, purpose: Purpose, tool: &str) -> String {
-        let taken = |id: &Id| self.host.contains_key(id) || self.given_up.contains(id);
+        let taken = |id: &Id| self.like_ours.contains(id) || self.given_up.contains(id);
         let id = self.ids.next(taken);
         self.own.insert(
             Id::Text(id.clone()),
@@ -214,7 +228,10 @@ mod tests {
             Answered::Own(Purpose::Lookup)
         );
         assert_eq!(requests.answered(&text("stretto-2")), Answered::Unknown);
-        assert_eq!(requests.ask(Millis(0), Purpose::Lookup, "x"), "stretto-3");
+
+        requests.asked(text("stretto-3"), Asked::Other);
+        requests.answered(&text("stretto-3"));
+        assert_eq!(requests.ask(Millis(0), Purpose::Lookup, "x"), "stretto-4");
     }
 
     #[test]
