@@ -242,9 +242,10 @@ impl<'a> Drive<'a> {
 
     /// Has the session take an event, and does what it says, which may lead to more events.
     fn handle(&mut self, event: Event) {
-        let mut events = VecDeque::from([event]);
+        // Most events lead to no others, so nothing is allocated for those.
+        let (mut next, mut more) = (Some(event), VecDeque::new());
         let mut acts = mem::take(&mut self.acts);
-        while let Some(event) = events.pop_front() {
+        while let Some(event) = next {
             self.session.handle(self.clock.now(), event, &mut acts);
             for act in acts.drain(..) {
                 match act {
@@ -254,8 +255,8 @@ impl<'a> Drive<'a> {
                         self.push(to, line);
                     }
                     Act::Listen => {
-                        events.extend(self.listen());
-                        events.push_back(Event::Listened);
+                        more.extend(self.listen());
+                        more.push_back(Event::Listened);
                     }
                     Act::Ask(ticket, request) => self.beside.asker.ask(ticket, *request),
                     Act::Admit(line) => self.admitted.push(line),
@@ -265,6 +266,7 @@ impl<'a> Drive<'a> {
                     Act::Close(Side::Host) => {}
                 }
             }
+            next = more.pop_front();
         }
         self.acts = acts;
         while let Some(line) = self.admitted.pop() {

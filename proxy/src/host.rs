@@ -253,6 +253,13 @@ fn send(socket: &OwnedFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
 }
 
 impl Sink for Output {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Pipe(pipe) => pipe.try_write(bytes),
+            Self::Socket(_) | Self::Other(_) => self.try_write_vectored(&[IoSlice::new(bytes)]),
+        }
+    }
+
     fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Self::Pipe(pipe) => pipe.try_write_vectored(slices),

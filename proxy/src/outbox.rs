@@ -25,6 +25,9 @@ const SLICES: usize = 64;
 /// Where an outbox writes to.
 pub(crate) trait Sink: AsyncWrite + Unpin {
     /// Writes what can be written at once. [`io::ErrorKind::WouldBlock`] when that is nothing.
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize>;
+
+    /// The same for several pieces, one after the other.
     fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize>;
 }
 
@@ -98,9 +101,15 @@ impl<W: Sink> Outbox<W> {
     /// The write that failed. The outbox has ended.
     pub(crate) fn flush_now(&mut self) -> io::Result<()> {
         while let Some(sink) = &self.sink
-            && !self.waiting.is_empty()
+            && let Some(first) = self.waiting.front()
         {
-            match sink.try_write_vectored(&slices(&self.waiting)) {
+            // One line is the usual case, and the system takes it faster so.
+            let written = if self.waiting.len() == 1 {
+                sink.try_write(first)
+            } else {
+                sink.try_write_vectored(&slices(&self.waiting))
+            };
+            match written {
                 Ok(written) => self.advance(written),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -65,6 +65,11 @@ impl SessionLog {
             remove(&path);
             return Err(LogError::Write(path, error));
         }
+        Self::write_into(path, file)
+    }
+
+    /// Starts the thread that writes into `file`.
+    fn write_into(path: PathBuf, mut file: File) -> Result<Self, LogError> {
         let queue = Arc::new(Queue::default());
         let (tell, done) = oneshot::channel();
         let write = {
@@ -358,6 +363,8 @@ fn remove(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::{io::Read as _, os::fd::OwnedFd};
+
     use bytes::Bytes;
     use stretto_trace::mcp::read_log;
 
@@ -450,6 +457,45 @@ mod tests {
             fs::metadata(log.path()).unwrap().permissions().mode() & 0o777,
             0o600
         );
+    }
+
+    #[test]
+    fn a_disk_that_stalls_holds_up_nobody() {
+        const LINES: u64 = 10_000;
+        // A pipe that nobody reads yet, with far more to write than it holds.
+        let (mut disk, file) = io::pipe().unwrap();
+        let log = SessionLog::write_into("stalled.jsonl".into(), File::from(OwnedFd::from(file)));
+        let log = log.unwrap();
+        for n in 0..LINES {
+            let line = Line::own(format!("{{\"id\":{n},\"pad\":\"{}\"}}", "p".repeat(1000)));
+            log.record(Millis(n), Who::Client, &line);
+            log.nudge();
+        }
+        let written = thread::spawn(move || {
+            let mut written = String::new();
+            disk.read_to_string(&mut written).map(|_| written)
+        });
+        finish(log);
+        let written = written.join().unwrap().unwrap();
+        for (n, line) in written.lines().enumerate() {
+            assert!(
+                line.starts_with(&format!("{{\"t_ms\":{n},")),
+                "line {n} stands in its place"
+            );
+        }
+        assert_eq!(written.lines().count() as u64, LINES);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_disk_without_room_ends_the_recording_and_nothing_else() {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let log = SessionLog::write_into("full.jsonl".into(), full).unwrap();
+        for n in 0..1000 {
+            log.record(Millis(n), Who::Server, &Line::own("{}".into()));
+            log.nudge();
+        }
+        finish(log);
     }
 
     #[test]

@@ -145,6 +145,10 @@ async fn read(output: Option<&mut pipe::Receiver>, lines: &mut LineBuffer) -> io
 }
 
 impl Sink for pipe::Sender {
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        pipe::Sender::try_write(self, bytes)
+    }
+
     fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         pipe::Sender::try_write_vectored(self, slices)
     }
