@@ -123,14 +123,25 @@ impl<'a> Head<'a> {
         let mut head = Self::default();
         let mut members = Members::of(skim)?;
         while let Some((name, value)) = members.next().ok()? {
-            match text(name).as_deref() {
-                Some("id") => head.id = Id::of(value),
-                Some("method") => head.method = text(value),
-                Some("result" | "error") => head.has_outcome = true,
+            match &*unquoted(name) {
+                b"id" => head.id = Id::of(value),
+                b"method" => head.method = text(value),
+                b"result" | b"error" => head.has_outcome = true,
                 _ => {}
             }
         }
         Some(head)
+    }
+}
+
+/// What stands between a name's quotes, without escapes. It need not be UTF-8.
+fn unquoted(name: &[u8]) -> Cow<'_, [u8]> {
+    if memchr::memchr(b'\\', name).is_some() {
+        text(name).map_or(Cow::Borrowed(name), |text| {
+            text.into_owned().into_bytes().into()
+        })
+    } else {
+        Cow::Borrowed(name.get(1..name.len().saturating_sub(1)).unwrap_or_default())
     }
 }
 
