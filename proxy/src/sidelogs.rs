@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::OFlags;
 use tracing::warn;
 
 use crate::session::SideLog;
@@ -54,7 +55,8 @@ fn name(log: SideLog) -> &'static str {
     }
 }
 
-/// Only its owner may read it: it holds what calls were given.
+/// Only its owner may read it: it holds what calls were given. A pipe of that name that nobody
+/// reads is an error: the session does not wait for a reader.
 fn append_to(path: &Path) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
 
@@ -62,5 +64,21 @@ fn append_to(path: &Path) -> io::Result<File> {
         .append(true)
         .create(true)
         .mode(0o600)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
         .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+        let mut logs = SideLogs::default();
+        logs.open(SideLog::Explain, &pipe);
+        assert!(logs.open.is_empty());
+    }
 }

@@ -306,7 +306,7 @@ impl Active {
             (Answered::Own(purpose), message) => {
                 self.own_answered(at, &purpose, message.as_ref(), is_final, acts);
             }
-            (Answered::GivenUp, _) => {}
+            (Answered::Over, _) => {}
             (Answered::Host(Asked::Listing(listing)), Some(message)) => {
                 self.listed(line, &listing, &message, acts);
             }
@@ -412,7 +412,7 @@ impl Active {
                     self.own_answered(at, &purpose, Some(message), is_final, acts);
                 }
                 Answered::Host(Asked::Listing(listing)) => self.tools.listed(&listing, message),
-                Answered::Host(_) | Answered::GivenUp | Answered::Unknown => {}
+                Answered::Host(_) | Answered::Over | Answered::Unknown => {}
             }
         }
         if !is_ours {

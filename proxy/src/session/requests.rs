@@ -83,7 +83,7 @@ pub(super) enum Answered {
     /// One of our own that is waited for.
     Own(Purpose),
     /// One of our own that is not waited for any more.
-    GivenUp,
+    Over,
     /// One of the host's.
     Host(Asked),
     /// Nobody's.
@@ -96,7 +96,9 @@ pub(super) struct Requests {
     ids: OwnIds,
     host: HashMap<Id, Asked>,
     own: HashMap<Id, Own>,
-    given_up: HashSet<Id>,
+    /// Requests of our own that are waited for no more: given up, or answered, so that whatever
+    /// else the server says to them stays here.
+    over: HashSet<Id>,
     /// Ids of the host's, answered or not, that look like our own: used for one of ours, they
     /// would stand for two calls in the session and in its log.
     like_ours: HashSet<Id>,
@@ -120,14 +122,14 @@ impl Requests {
     /// The host's request is on its way to the server.
     pub(super) fn asked(&mut self, id: Id, asked: Asked) {
         // Reused by the host, the id's next answer is the host's.
-        self.given_up.remove(&id);
+        self.over.remove(&id);
         self.saw(&id);
         self.host.insert(id, asked);
     }
 
     /// A new request of our own is on its way. Returns its id.
     pub(super) fn ask(&mut self, at: Millis, purpose: Purpose, tool: &str) -> String {
-        let taken = |id: &Id| self.like_ours.contains(id) || self.given_up.contains(id);
+        let taken = |id: &Id| self.like_ours.contains(id) || self.over.contains(id);
         let id = self.ids.next(taken);
         self.own.insert(
             Id::Text(id.clone()),
@@ -143,10 +145,11 @@ impl Requests {
     /// A response came: whose request does it answer? That request waits no more.
     pub(super) fn answered(&mut self, id: &Id) -> Answered {
         if let Some(own) = self.own.remove(id) {
+            self.over.insert(id.clone());
             return Answered::Own(own.purpose);
         }
-        if self.given_up.remove(id) {
-            return Answered::GivenUp;
+        if self.over.contains(id) {
+            return Answered::Over;
         }
         self.host
             .remove(id)
@@ -160,7 +163,7 @@ impl Requests {
 
     /// Whether an answer with this id is for the proxy itself.
     pub(super) fn is_own(&self, id: &Id) -> bool {
-        self.own.contains_key(id) || self.given_up.contains(id)
+        self.own.contains_key(id) || self.over.contains(id)
     }
 
     /// Whether a request of our own with this id waits for its answer.
@@ -184,7 +187,7 @@ impl Requests {
             .find(|(_, own)| own.purpose == *purpose)
             .map(|(id, _)| id.clone())?;
         self.own.remove(&id);
-        self.given_up.insert(id.clone());
+        self.over.insert(id.clone());
         match id {
             Id::Text(text) => Some(text),
             Id::Number(_) | Id::Odd(_) => None,
@@ -227,7 +230,11 @@ mod tests {
             requests.answered(&text("stretto-2")),
             Answered::Own(Purpose::Lookup)
         );
-        assert_eq!(requests.answered(&text("stretto-2")), Answered::Unknown);
+        assert_eq!(
+            requests.answered(&text("stretto-2")),
+            Answered::Over,
+            "a second answer goes no further"
+        );
 
         requests.asked(text("stretto-3"), Asked::Other);
         requests.answered(&text("stretto-3"));
@@ -243,7 +250,7 @@ mod tests {
             Some("stretto-1")
         );
         assert_eq!(requests.give_up(&Purpose::Lookup), None);
-        assert_eq!(requests.answered(&text("stretto-1")), Answered::GivenUp);
+        assert_eq!(requests.answered(&text("stretto-1")), Answered::Over);
 
         requests.ask(Millis(0), Purpose::Lookup, "x");
         requests.give_up(&Purpose::Lookup);
