@@ -177,7 +177,7 @@ impl<'a> Drive<'a> {
                 self.server_ended();
             }
             ServerTurn::Left(error) => self.left(Side::Server, &error),
-            ServerTurn::Gone(ending) => self.ending = Some(ending),
+            ServerTurn::Gone(ending) => self.gone(ending),
         }
     }
 
@@ -215,7 +215,6 @@ impl<'a> Drive<'a> {
                     self.handle(event);
                 }
             }
-            self.uncounted.push((Side::Host, line.clone()));
         }
         self.record(at, who(from), &line);
         self.handle(Event::Line(from, line));
@@ -249,7 +248,12 @@ impl<'a> Drive<'a> {
             self.session.handle(self.clock.now(), event, &mut acts);
             for act in acts.drain(..) {
                 match act {
-                    Act::Forward(to, line) => self.push(to, line),
+                    Act::Forward(to, line) => {
+                        if to == Side::Server {
+                            self.uncounted.push((Side::Host, line.clone()));
+                        }
+                        self.push(to, line);
+                    }
                     Act::Send(to, line) => {
                         self.record(self.clock.now(), Who::Proxy, &line);
                         self.push(to, line);
@@ -351,17 +355,38 @@ impl<'a> Drive<'a> {
             self.looked = now;
             self.look_for_host(now);
         }
-        match self.patience.due(now, self.owed.is_any(now))? {
+        let is_delivering = !self.host.is_drained();
+        if self.stop.is_none() && self.ending.is_some() {
+            // Nothing is left but what the host has not taken yet. It has all the time it wants.
+            return None;
+        }
+        let is_owed = self.owed.is_any(now) || self.session.is_waiting() || is_delivering;
+        match self.patience.due(now, is_owed)? {
             Due::Press(pressure) => {
                 self.server.press(pressure);
                 None
             }
             Due::GiveUp => {
-                self.host.abandon();
-                let ending = self.ending.or_else(|| self.server.ending());
-                Some(ending.unwrap_or(Ending::Unknown))
+                let ending = self
+                    .ending
+                    .or_else(|| self.server.ending())
+                    .unwrap_or(Ending::Unknown);
+                if self.stop.is_some() {
+                    self.host.abandon();
+                    return Some(ending);
+                }
+                self.gone(ending);
+                None
             }
         }
+    }
+
+    /// The server is over. Whoever in its group did not go with it goes now, if it was pressed.
+    fn gone(&mut self, ending: Ending) {
+        if self.patience.pressure().is_some() {
+            self.server.press(Pressure::Force);
+        }
+        self.ending = Some(ending);
     }
 
     fn look_for_host(&mut self, now: Millis) {
@@ -379,14 +404,11 @@ impl<'a> Drive<'a> {
     }
 
     fn over(&mut self, ending: Ending) -> Outcome {
-        if let Some(pressure) = self.patience.pressure() {
-            // Whoever in its group did not go with it goes now.
-            self.server.press(Pressure::Force);
-            if self.stop.is_none()
-                && let Some(what) = self.server.after_pressure(pressure)
-            {
-                warn!("{what}");
-            }
+        if self.stop.is_none()
+            && let Some(pressure) = self.patience.pressure()
+            && let Some(what) = self.server.after_pressure(pressure)
+        {
+            warn!("{what}");
         }
         self.stop.map_or(Outcome::Server(ending), |(stop, at)| {
             Outcome::Stopped(stop, at)

@@ -1,4 +1,4 @@
-//! A stdio MCP proxy that records what an agent does with a server's tools.
+//! Stands between an MCP host and an MCP server, and writes down what they say to each other.
 //!
 //! ```text
 //!  host           Host                     Session                    Upstream       server
@@ -171,7 +171,7 @@ fn header(cli: &Cli) -> Header {
         .unwrap_or_default();
     let started_unix_ms = u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX);
     let command = match &cli.upstream {
-        Some(url) => vec![secrets::shown_url(url)],
+        Some(url) => vec![secrets::shown_upstream(url)],
         None => {
             secrets::shown_command(cli.server_command.iter().map(|word| word.to_string_lossy()))
         }

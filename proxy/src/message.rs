@@ -7,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 
 use crate::skim::{Members, Skim};
 
-/// A request's id. Two ids are the same only if they are the same JSON value.
+/// A request's id: the number 1 and the text "1" are two.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Id {
     /// A string, by what it says.

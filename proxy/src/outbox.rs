@@ -13,10 +13,9 @@ use tokio::io::AsyncWrite;
 
 use crate::line::Line;
 
-/// How many bytes may wait for one side before the other is read no further.
+/// So many bytes wait for one side at most before nothing more is read from the other.
 ///
-/// Large enough that a burst of small lines never stops a side, small enough that a host
-/// that does not read costs a megabyte, not the server's whole output.
+/// Bursts of small lines stay well below it, and a side that has stopped reading costs no more.
 const HIGH_WATER: usize = 1024 * 1024;
 
 /// How many lines go into one system call at most; the system's own limit is 1,024.

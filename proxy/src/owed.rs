@@ -22,7 +22,12 @@ pub(crate) struct Owed {
     sure: HashSet<Id>,
     /// With the time from when each counts no more.
     doubtful: HashMap<Id, Millis>,
+    /// When the last line counts no more that may hold a request, but could not be read.
+    unreadable_until: Millis,
 }
+
+/// With so many doubtful ones, those that count no more are let go of.
+const MANY: usize = 1024;
 
 impl Owed {
     /// Takes note of a line from the host.
@@ -32,10 +37,7 @@ impl Owed {
             if memmem::find(line, br#""method""#).is_some()
                 && memmem::find(line, br#""id""#).is_some()
             {
-                self.doubtful.insert(
-                    Id::Odd(String::from_utf8_lossy(line).into()),
-                    at + DOUBTFUL_FOR,
-                );
+                self.unreadable_until = at + DOUBTFUL_FOR;
             }
             return;
         };
@@ -50,6 +52,9 @@ impl Owed {
                 // It is answered when the server ends it, which may be never.
                 (Some("subscriptions/listen") | None, _) | (_, None) => {}
                 (Some(_), Some(id)) if batched || matches!(id, Id::Odd(_)) => {
+                    if self.doubtful.len() >= MANY {
+                        self.doubtful.retain(|_, until| at < *until);
+                    }
                     self.doubtful.insert(id.clone(), at + DOUBTFUL_FOR);
                 }
                 (Some(_), Some(id)) => {
@@ -74,7 +79,9 @@ impl Owed {
 
     /// Whether the host still waits for an answer.
     pub(crate) fn is_any(&self, at: Millis) -> bool {
-        !self.sure.is_empty() || self.doubtful.values().any(|&until| at < until)
+        !self.sure.is_empty()
+            || at < self.unreadable_until
+            || self.doubtful.values().any(|&until| at < until)
     }
 
     fn forget(&mut self, id: &Id) {

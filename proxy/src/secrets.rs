@@ -1,5 +1,7 @@
 //! What a log's header may show of a server's command or URL.
 
+use reqwest::Url;
+
 /// What stands in place of a secret.
 const REDACTED: &str = "<redacted>";
 
@@ -50,6 +52,27 @@ fn shown_word(word: &str) -> String {
     }
 }
 
+/// The URL of a server as a log's header shows it: as it was given, less its secrets.
+///
+/// What a URL parser makes of it counts: it takes `https:/me:password@host` for the same as
+/// with two slashes. Where the text alone does not tell, the parsed form is shown.
+pub(crate) fn shown_upstream(url: &str) -> String {
+    let shown = shown_url(url);
+    let Ok(mut parsed) = Url::parse(url) else {
+        return shown;
+    };
+    let is_same = |other: &Url| {
+        other.host() == parsed.host() && other.username().is_empty() && other.password().is_none()
+    };
+    if shown.contains("://") && Url::parse(&shown).is_ok_and(|shown| is_same(&shown)) {
+        return shown;
+    }
+    // Only a URL that cannot have a user refuses to lose it.
+    parsed.set_username("").ok();
+    parsed.set_password(None).ok();
+    shown_url(parsed.as_str())
+}
+
 /// The URL without a user and a password, and without the values of query parameters that name secrets.
 ///
 /// A URL that cannot be parsed is handled the same way.
@@ -67,9 +90,31 @@ pub(crate) fn shown_url(url: &str) -> String {
 
 fn shown_parameter(parameter: &str) -> String {
     match parameter.split_once('=') {
-        Some((name, _)) if names_secret(name) => format!("{name}={REDACTED}"),
+        Some((name, _)) if names_secret(&unescaped(name)) => format!("{name}={REDACTED}"),
         _ => parameter.to_owned(),
     }
+}
+
+/// A parameter's name without percent escapes, and without the characters that URL parsers skip.
+fn unescaped(name: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = name.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        rest = after;
+        let escaped = after
+            .first_chunk::<2>()
+            .filter(|_| first == b'%')
+            .and_then(|digits| u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok());
+        match escaped {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None if matches!(first, b'\t' | b'\r' | b'\n') => {}
+            None => bytes.push(first),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn without_user(address: &str) -> String {
@@ -176,5 +221,37 @@ mod tests {
         assert_eq!(shown_url("http://h?token&x="), "http://h?token&x=");
         assert_eq!(shown_url("http://h/#/?token=1"), "http://h/#/?token=1");
         assert_eq!(shown_url(""), "");
+    }
+
+    #[test]
+    fn a_url_of_an_odd_form_keeps_its_secrets_too() {
+        for (url, shown) in [
+            (
+                "https://me:pa55@example.com/mcp?token=abc",
+                "https://example.com/mcp?token=<redacted>",
+            ),
+            ("https:/me:pa55@example.com/mcp", "https://example.com/mcp"),
+            ("https:me:pa55@example.com/mcp", "https://example.com/mcp"),
+            (
+                "http:\\\\me:pa55@example.com\\mcp",
+                "http://example.com/mcp",
+            ),
+            ("https:///me:pa55@example.com", "https://example.com/"),
+            ("https://me:pa\t55@example.com/", "https://example.com/"),
+            (
+                "https://example.com/?to%6ben=abc&a=1",
+                "https://example.com/?to%6ben=<redacted>&a=1",
+            ),
+            (
+                "https://example.com/?to\tken=abc",
+                "https://example.com/?to\tken=<redacted>",
+            ),
+            (
+                "https://EXAMPLE.com:8443/MCP?Region=eu#x",
+                "https://EXAMPLE.com:8443/MCP?Region=eu#x",
+            ),
+        ] {
+            assert_eq!(shown_upstream(url), shown, "{url:?}");
+        }
     }
 }

@@ -29,10 +29,10 @@ use crate::{
 pub(crate) enum SettingsError {
     #[error("--guards needs --domain, which names the policy: {}", domains())]
     NoDomain,
-    #[error("--guards: {0}")]
+    #[error("--guards")]
     UnknownDomain(#[from] UnknownDomain),
-    #[error("loading {}", .path.display())]
-    Flow { path: PathBuf, source: LoadError },
+    #[error("loading")]
+    Flow(#[from] LoadError),
     #[error("serving {}", .path.display())]
     Decider { path: PathBuf, source: DeciderError },
     #[error("{option} is a number from 0 to 1, and {given} is not")]
@@ -252,11 +252,7 @@ impl JudgeSettings {
 
 impl FlowSettings {
     fn of(cli: &Cli, path: &Path) -> Result<Self, SettingsError> {
-        let load = |source| SettingsError::Flow {
-            path: path.to_owned(),
-            source,
-        };
-        let flow = Arc::new(Flow::load(path).map_err(load)?);
+        let flow = Arc::new(Flow::load(path)?);
         let decider = match cli.flow_decider {
             Some(FlowDecider::Arbiter) => Decider::Arbiter,
             Some(FlowDecider::Habit) => Decider::Habit,

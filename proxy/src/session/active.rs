@@ -12,6 +12,7 @@ use stretto_trace::{
 
 use super::{
     Act, Event, Guarding, Judging, OwnIds, Serving, Side, Ticket, commit,
+    commit::CommitKey,
     commit::{COMMIT, Commits},
     judge::Then,
     questions::{About, Questions},
@@ -23,7 +24,7 @@ use super::{
 use crate::{
     clock::Millis,
     line::Line,
-    message::{Heads, Id},
+    message::{Head, Heads, Id},
     skim::member,
 };
 
@@ -93,7 +94,7 @@ pub(super) enum Waiting {
     /// The flow's run decides.
     Decision,
     /// This commit makes its next call.
-    Commit(Id),
+    Commit(CommitKey),
 }
 
 impl Active {
@@ -135,7 +136,7 @@ impl Active {
         self.close_server(acts);
     }
 
-    /// From the host: our own tool is run here, a call is checked, all else passes.
+    /// What becomes of a host's line: it is turned away, answered here, held, or passed on.
     fn host_line(&mut self, at: Millis, line: Line, acts: &mut Vec<Act>) {
         if self.guarding.is_some()
             && let Err(unread) = reading::is_clear(line.content())
@@ -204,7 +205,6 @@ impl Active {
                 id: id.clone(),
                 spelling,
                 tool: call.name.clone(),
-                is_cancelled: false,
             };
             (id, Asked::Call(call))
         };
@@ -278,8 +278,8 @@ impl Active {
         }
     }
 
-    /// From the server: an answer to one of ours stays here, a listing is learned from, a
-    /// result of the agent's may start a flow, all else passes.
+    /// What becomes of a server's line: answers that we asked for stay, a result may be held
+    /// while a flow runs, a listing may get our tool, and the rest is passed on.
     fn server_line(&mut self, at: Millis, line: Line, acts: &mut Vec<Act>) {
         let id = match Heads::of(line.content()) {
             Some(Heads::Batch(heads)) => {
@@ -311,7 +311,7 @@ impl Active {
                 self.listed(line, &listing, &message, acts);
             }
             (Answered::Host(Asked::Call(call)), Some(message)) => {
-                match self.followed_by_flow(&call, effect, &message) {
+                match self.followed_by_flow(effect, &message) {
                     Some(after) => self.hold(at, line, call, after, acts),
                     None => acts.push(Act::Forward(Side::Host, line)),
                 }
@@ -332,18 +332,13 @@ impl Active {
     }
 
     /// The id in the episode of the call that just returned, and whether it failed, if a run may follow it.
-    fn followed_by_flow(
-        &self,
-        call: &AgentCall,
-        effect: Option<Effect>,
-        message: &Value,
-    ) -> Option<(String, bool)> {
+    fn followed_by_flow(&self, effect: Option<Effect>, message: &Value) -> Option<(String, bool)> {
         let Some(Effect::Returned { call: place, .. }) = effect else {
             return None;
         };
         let serving = self.serving.as_ref()?;
         let result = message.get("result")?;
-        if call.is_cancelled || message.get("error").is_some_and(|error| !error.is_null()) {
+        if message.get("error").is_some_and(|error| !error.is_null()) {
             return None;
         }
         let call_id = &self.episode.call(place)?.id;
@@ -363,7 +358,7 @@ impl Active {
     ) {
         match purpose {
             Purpose::Lookup => self.lookup_answered(at, response, is_final, acts),
-            Purpose::Commit(id) => self.commit_call_answered(at, id, response, is_final, acts),
+            Purpose::Commit(key) => self.commit_call_answered(at, *key, response, is_final, acts),
         }
     }
 
@@ -438,38 +433,34 @@ impl Active {
     }
 
     fn cancelled(&mut self, at: Millis, line: Line, message: &Value, acts: &mut Vec<Act>) {
-        let id = Heads::cancelled(line.content());
-        if let Some(id) = &id {
-            if self
-                .commits
-                .as_ref()
-                .is_some_and(|commits| commits.is_under_way(id))
-            {
-                self.note(at, Who::Client, message);
-                return self.cancel_commit(at, id, acts);
-            }
-            if self.drop_held_call(at, id, acts) {
-                self.note(at, Who::Client, message);
-                return;
-            }
-            if let Some(position) = self
-                .kept_back
-                .iter()
-                .position(|(_, kept)| id_of(kept).is_some_and(|(kept, _)| kept == *id))
-            {
-                self.kept_back.remove(position);
-            }
-            if let Some(call) = self.requests.call_mut(id) {
-                call.is_cancelled = true;
-            }
-        }
-        self.pass(at, line, message, acts);
-        let held = |id: &Id| {
-            self.serving
-                .as_ref()
-                .is_some_and(|serving| serving.holds(id))
+        let Some(id) = Heads::cancelled(line.content()) else {
+            return self.pass(at, line, message, acts);
         };
-        if id.is_some_and(|id| held(&id)) {
+        let commits = self
+            .commits
+            .as_ref()
+            .map(|commits| commits.asked_as(&id))
+            .unwrap_or_default();
+        if !commits.is_empty() {
+            self.note(at, Who::Client, message);
+            self.requests.forget(&id);
+            for key in commits {
+                self.cancel_commit(at, key, acts);
+            }
+            return;
+        }
+        // A request of ours under that id is not the host's to cancel.
+        if self.drop_held_call(at, &id, acts) || self.requests.is_waited_for(&id) {
+            self.note(at, Who::Client, message);
+            return;
+        }
+        self.requests.forget(&id);
+        self.pass(at, line, message, acts);
+        if self
+            .serving
+            .as_ref()
+            .is_some_and(|serving| serving.holds(&id))
+        {
             self.drop_run(at, acts);
         }
     }
@@ -499,7 +490,7 @@ impl Active {
     fn go_on(&mut self, at: Millis, waiting: Waiting, acts: &mut Vec<Act>) {
         match waiting {
             Waiting::Decision => self.decide(at, acts),
-            Waiting::Commit(id) => self.go_on_with_commit(at, &id, acts),
+            Waiting::Commit(key) => self.go_on_with_commit(at, key, acts),
         }
     }
 
@@ -513,9 +504,9 @@ impl Active {
         self.drop_all_held_calls();
         self.requests.give_up(&Purpose::Lookup);
         self.cut_run_short(acts);
-        for id in self.commits.as_ref().map(Commits::ids).unwrap_or_default() {
-            self.requests.give_up(&Purpose::Commit(id.clone()));
-            self.commit_call_lost(at, &id, acts);
+        for key in self.commits.as_ref().map(Commits::keys).unwrap_or_default() {
+            self.requests.give_up(&Purpose::Commit(key));
+            self.commit_call_lost(at, key, acts);
         }
     }
 
@@ -525,7 +516,7 @@ impl Active {
             self.give_up(at, &purpose, "no answer within 60 s", acts);
             match &purpose {
                 Purpose::Lookup => self.cut_run_short(acts),
-                Purpose::Commit(id) => self.commit_call_lost(at, id, acts),
+                Purpose::Commit(key) => self.commit_call_lost(at, *key, acts),
             }
         }
     }
@@ -573,23 +564,40 @@ impl Active {
     }
 
     pub(super) fn keeps_back(&mut self, line: &Line) -> bool {
-        if !self.requests.is_waiting() {
+        if self.kept_back.is_empty() && !self.requests.is_waiting() {
             return false;
         }
-        let Some(Heads::One(head)) = Heads::of(line.content()) else {
+        let Some(heads) = Heads::of(line.content()) else {
             return false;
         };
-        match (head.method, head.id) {
-            (Some(_), Some(id)) if self.requests.is_waited_for(&id) => {
+        let is_ours = |id: &&Id| self.requests.is_waited_for(id);
+        let asked = heads.iter().filter(|head| head.method.is_some());
+        let used = asked
+            .filter_map(|head| head.id.as_ref())
+            .find(is_ours)
+            .cloned();
+        // The cancellation of a line that is kept back comes after it.
+        let cancels = |head: &Head<'_>| head.method.as_deref() == Some("notifications/cancelled");
+        let cancelled = if heads.iter().any(cancels) {
+            Heads::cancelled(line.content())
+        } else {
+            None
+        };
+        let cancelled = cancelled.filter(|id| self.kept_back.iter().any(|(kept, _)| kept == id));
+        match used.or(cancelled) {
+            Some(id) => {
                 self.kept_back.push_back((id, line.clone()));
                 true
             }
-            _ => false,
+            None => false,
         }
     }
 
+    /// Whether anything is under way that the proxy itself has begun.
     pub(super) fn is_waiting(&self) -> bool {
         self.requests.is_waiting()
+            || self.questions.are_open()
+            || self.judging.as_ref().is_some_and(Judging::holds_any)
     }
 
     /// Whether a request of our own can still reach the server.

@@ -12,7 +12,7 @@ use super::{
     active::{Check, Waiting},
     judge::Then,
     replies::{self, Era},
-    requests::Purpose,
+    requests::{Asked, Purpose},
     splice, tools,
 };
 use crate::{
@@ -26,20 +26,26 @@ use crate::{
 pub(super) const COMMIT: &str = "stretto_commit";
 
 /// What an agent hears that has called the tool wrongly.
-const FORM: &str = "stretto_commit takes {\"calls\": [{\"name\": TOOL, \"arguments\": {…}}, …]}: at least one call, \
-                    each of another tool of this server, with an object for its arguments; nothing was run.";
+const FORM: &str = "the arguments of stretto_commit are {\"calls\": [{\"name\": …, \"arguments\": {…}}, …]}, with one \
+                    call or more, each naming another tool of this server; nothing was run.";
 
 /// The commit tool, and the commits under way.
 #[derive(Debug, Default)]
 pub(super) struct Commits {
     /// Whether the server has a tool of that name itself: then it is the server's.
     is_the_servers: bool,
+    begun: u64,
     under_way: Vec<Commit>,
 }
+
+/// Names a commit. The host may use one id for two of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CommitKey(u64);
 
 /// A commit under way.
 #[derive(Debug)]
 pub(super) struct Commit {
+    key: CommitKey,
     id: Id,
     spelling: String,
     era: Era,
@@ -80,25 +86,23 @@ impl Commits {
         tool == COMMIT && !self.is_the_servers
     }
 
-    /// Whether that id is a commit's that is under way.
-    pub(super) fn is_under_way(&self, id: &Id) -> bool {
-        self.position(id).is_some()
+    /// The commits under way that the host asked for with that id.
+    pub(super) fn asked_as(&self, id: &Id) -> Vec<CommitKey> {
+        let asked = self.under_way.iter().filter(|commit| commit.id == *id);
+        asked.map(|commit| commit.key).collect()
     }
 
-    fn position(&self, id: &Id) -> Option<usize> {
-        self.under_way.iter().position(|commit| commit.id == *id)
+    fn position(&self, key: CommitKey) -> Option<usize> {
+        self.under_way.iter().position(|commit| commit.key == key)
     }
 
-    fn get_mut(&mut self, id: &Id) -> Option<&mut Commit> {
-        self.under_way.iter_mut().find(|commit| commit.id == *id)
+    fn get_mut(&mut self, key: CommitKey) -> Option<&mut Commit> {
+        self.under_way.iter_mut().find(|commit| commit.key == key)
     }
 
-    /// The ids of those under way, oldest first.
-    pub(super) fn ids(&self) -> Vec<Id> {
-        self.under_way
-            .iter()
-            .map(|commit| commit.id.clone())
-            .collect()
+    /// Those under way, oldest first.
+    pub(super) fn keys(&self) -> Vec<CommitKey> {
+        self.under_way.iter().map(|commit| commit.key).collect()
     }
 
     /// The listing with our tool at its end, if that is where it belongs.
@@ -166,35 +170,39 @@ impl Active {
         line: &Line,
         acts: &mut Vec<Act>,
     ) {
-        match calls_of(line.content()) {
-            Some(left) => {
-                self.commits_mut().under_way.push(Commit {
-                    id: id.clone(),
-                    spelling,
-                    era,
-                    left,
-                    judged: None,
-                    sent: None,
-                    report: Vec::new(),
-                });
-                self.after_listening(at, Waiting::Commit(id), acts);
-            }
-            None => self.send(
+        let Some(left) = calls_of(line.content()) else {
+            return self.send(
                 at,
                 Side::Host,
                 replies::result(&spelling, &era, FORM, true),
                 acts,
-            ),
-        }
+            );
+        };
+        // In use until it is answered, though the server does not have it.
+        self.requests.asked(id.clone(), Asked::Other);
+        let commits = self.commits_mut();
+        commits.begun += 1;
+        let key = CommitKey(commits.begun);
+        commits.under_way.push(Commit {
+            key,
+            id,
+            spelling,
+            era,
+            left,
+            judged: None,
+            sent: None,
+            report: Vec::new(),
+        });
+        self.after_listening(at, Waiting::Commit(key), acts);
     }
 
     /// Makes the next call of a commit, or reports.
-    pub(super) fn go_on_with_commit(&mut self, at: Millis, id: &Id, acts: &mut Vec<Act>) {
-        let Some(commit) = self.commits_mut().get_mut(id) else {
+    pub(super) fn go_on_with_commit(&mut self, at: Millis, key: CommitKey, acts: &mut Vec<Act>) {
+        let Some(commit) = self.commits_mut().get_mut(key) else {
             return;
         };
         let Some(next) = commit.left.pop_front() else {
-            return self.report(at, id, None, acts);
+            return self.report(at, key, None, acts);
         };
         let spelling = commit.spelling.clone();
         let call = ToolCall {
@@ -204,15 +212,15 @@ impl Active {
         };
         match self.check(&call, Some(&spelling), acts) {
             Check::Refused(reason) => {
-                self.report(at, id, Some((next, Stop::Refused(reason))), acts);
+                self.report(at, key, Some((next, Stop::Refused(reason))), acts);
             }
-            Check::Passed => self.make_commit_call(at, id, next, acts),
+            Check::Passed => self.make_commit_call(at, key, next, acts),
             Check::Undecided(judgment) => {
                 let tool = next.name.clone();
-                if let Some(commit) = self.commits_mut().get_mut(id) {
+                if let Some(commit) = self.commits_mut().get_mut(key) {
                     commit.judged = Some(next);
                 }
-                self.hold_for_judge(at, &tool, *judgment, Then::Commit(id.clone()), acts);
+                self.hold_for_judge(at, &tool, *judgment, Then::Commit(key), acts);
             }
         }
     }
@@ -221,30 +229,28 @@ impl Active {
     pub(super) fn commit_call_judged(
         &mut self,
         at: Millis,
-        id: &Id,
+        key: CommitKey,
         refusal: Option<String>,
         acts: &mut Vec<Act>,
     ) {
-        let Some(commit) = self.commits_mut().get_mut(id) else {
+        let Some(commit) = self.commits_mut().get_mut(key) else {
             return;
         };
         let Some(call) = commit.judged.take() else {
             return;
         };
         match refusal {
-            Some(reason) => self.report(at, id, Some((call, Stop::Refused(reason))), acts),
-            None => self.make_commit_call(at, id, call, acts),
+            Some(reason) => self.report(at, key, Some((call, Stop::Refused(reason))), acts),
+            None => self.make_commit_call(at, key, call, acts),
         }
     }
 
-    fn make_commit_call(&mut self, at: Millis, id: &Id, call: OneCall, acts: &mut Vec<Act>) {
+    fn make_commit_call(&mut self, at: Millis, key: CommitKey, call: OneCall, acts: &mut Vec<Act>) {
         if !self.server_takes_input() {
-            return self.report(at, id, Some((call, Stop::NoAnswer)), acts);
+            return self.report(at, key, Some((call, Stop::NoAnswer)), acts);
         }
-        let own = self
-            .requests
-            .ask(at, Purpose::Commit(id.clone()), &call.name);
-        let Some(commit) = self.commits_mut().get_mut(id) else {
+        let own = self.requests.ask(at, Purpose::Commit(key), &call.name);
+        let Some(commit) = self.commits_mut().get_mut(key) else {
             return;
         };
         let request = replies::call(&own, &commit.era, &call.name, &call.arguments);
@@ -256,12 +262,12 @@ impl Active {
     pub(super) fn commit_call_answered(
         &mut self,
         at: Millis,
-        id: &Id,
+        key: CommitKey,
         response: Option<&Value>,
         is_final: bool,
         acts: &mut Vec<Act>,
     ) {
-        let Some(commit) = self.commits_mut().get_mut(id) else {
+        let Some(commit) = self.commits_mut().get_mut(key) else {
             return;
         };
         let Some(sent) = commit.sent.take() else {
@@ -269,21 +275,21 @@ impl Active {
         };
         let (text, failed) = response.map_or_else(Default::default, lookup_result);
         if response.is_none() || failed || !is_final {
-            return self.report(at, id, Some((sent, Stop::Failed(text))), acts);
+            return self.report(at, key, Some((sent, Stop::Failed(text))), acts);
         }
         commit.report.push(format!("{}:\n{text}", sent.named()));
         if commit.left.is_empty() {
-            self.report(at, id, None, acts);
+            self.report(at, key, None, acts);
         } else if self.can_send() {
-            self.after_listening(at, Waiting::Commit(id.clone()), acts);
+            self.after_listening(at, Waiting::Commit(key), acts);
         } else {
-            self.commit_call_lost(at, id, acts);
+            self.commit_call_lost(at, key, acts);
         }
     }
 
     /// The server will not answer the call that it has: the commit ends there.
-    pub(super) fn commit_call_lost(&mut self, at: Millis, id: &Id, acts: &mut Vec<Act>) {
-        let Some(commit) = self.commits_mut().get_mut(id) else {
+    pub(super) fn commit_call_lost(&mut self, at: Millis, key: CommitKey, acts: &mut Vec<Act>) {
+        let Some(commit) = self.commits_mut().get_mut(key) else {
             return;
         };
         let stopped = commit
@@ -291,18 +297,18 @@ impl Active {
             .take()
             .or_else(|| commit.judged.take())
             .or_else(|| commit.left.pop_front());
-        self.report(at, id, stopped.map(|call| (call, Stop::NoAnswer)), acts);
+        self.report(at, key, stopped.map(|call| (call, Stop::NoAnswer)), acts);
     }
 
     /// The host wants no answer any more: the call under way is cancelled, and no other is made.
-    pub(super) fn cancel_commit(&mut self, at: Millis, id: &Id, acts: &mut Vec<Act>) {
+    pub(super) fn cancel_commit(&mut self, at: Millis, key: CommitKey, acts: &mut Vec<Act>) {
         let commits = self.commits_mut();
-        if let Some(position) = commits.position(id) {
+        if let Some(position) = commits.position(key) {
             commits.under_way.remove(position);
-            self.drop_held_commit_call(at, id, acts);
+            self.drop_held_commit_call(at, key, acts);
             self.give_up(
                 at,
-                &Purpose::Commit(id.clone()),
+                &Purpose::Commit(key),
                 "the host cancelled the commit",
                 acts,
             );
@@ -310,9 +316,15 @@ impl Active {
     }
 
     /// Answers the host: what came of each call.
-    fn report(&mut self, at: Millis, id: &Id, stop: Option<(OneCall, Stop)>, acts: &mut Vec<Act>) {
+    fn report(
+        &mut self,
+        at: Millis,
+        key: CommitKey,
+        stop: Option<(OneCall, Stop)>,
+        acts: &mut Vec<Act>,
+    ) {
         let commits = self.commits_mut();
-        let Some(position) = commits.position(id) else {
+        let Some(position) = commits.position(key) else {
             return;
         };
         let mut commit = commits.under_way.remove(position);

@@ -11,6 +11,7 @@ use stretto_trace::{Event, ToolCall};
 
 use super::{
     Act, Active, Side, SideLog, commit,
+    commit::CommitKey,
     questions::{About, Ticket},
     replies::Era,
     requests::{AgentCall, Asked},
@@ -47,7 +48,7 @@ pub(super) enum Then {
         era: Era,
     },
     /// A commit makes its call.
-    Commit(Id),
+    Commit(CommitKey),
 }
 
 impl Judging {
@@ -184,7 +185,6 @@ impl Active {
                         id: id.clone(),
                         spelling,
                         tool: held.tool,
-                        is_cancelled: false,
                     };
                     self.requests.asked(id, Asked::Call(call));
                 }
@@ -202,7 +202,7 @@ impl Active {
                     );
                 }
             }
-            (Then::Commit(id), refusal) => self.commit_call_judged(at, &id, refusal, acts),
+            (Then::Commit(key), refusal) => self.commit_call_judged(at, key, refusal, acts),
         }
     }
 
@@ -217,10 +217,15 @@ impl Active {
     }
 
     /// The commit is cancelled, or over.
-    pub(super) fn drop_held_commit_call(&mut self, at: Millis, id: &Id, acts: &mut Vec<Act>) {
+    pub(super) fn drop_held_commit_call(
+        &mut self,
+        at: Millis,
+        key: CommitKey,
+        acts: &mut Vec<Act>,
+    ) {
         self.let_go(
             at,
-            |then| matches!(then, Then::Commit(commit) if commit == id),
+            |then| matches!(then, Then::Commit(commit) if *commit == key),
             acts,
         );
     }

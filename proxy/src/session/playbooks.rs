@@ -855,6 +855,70 @@ mod commit {
     }
 
     #[test]
+    fn two_commits_with_one_id_are_two() {
+        let mut play = begun();
+        assert_eq!(play.host(commit(6)), [own_call(2, "a", json!({"x": 1}))]);
+        assert_eq!(
+            play.server(result("stretto-1", "first")),
+            [own_call(3, "b", json!({}))]
+        );
+        assert_eq!(
+            play.server(result("stretto-2", "second")),
+            [own_call(4, "b", json!({}))]
+        );
+        play.server(result("stretto-3", "x"));
+        let told = play.server(result("stretto-5", "x"));
+        assert!(
+            answer_text(&told).starts_with("a {\"x\":1}:\nfirst\n"),
+            "{told:?}"
+        );
+    }
+
+    #[test]
+    fn the_id_of_a_commit_is_in_use() {
+        let mut play = Play::new(committing());
+        let line = call(
+            "stretto-1",
+            "stretto_commit",
+            json!({"calls": [{"name": "a"}]}),
+        );
+        assert_eq!(play.host(line), [own_call(2, "a", json!({}))]);
+        assert_eq!(
+            own_answer(&play.server(result("stretto-2", "x")))["id"],
+            "stretto-1"
+        );
+    }
+
+    #[test]
+    fn the_cancellation_of_a_line_that_is_kept_back_comes_after_it() {
+        let mut play = begun();
+        assert_eq!(play.host(request("stretto-1", "ping")), ["kept back"]);
+        assert_eq!(play.host(cancel("stretto-1")), ["kept back"]);
+        assert_eq!(
+            play.server(result("stretto-1", "x")),
+            [
+                own_call(2, "b", json!({})),
+                to_server(&request("stretto-1", "ping")),
+                to_server(&cancel("stretto-1"))
+            ]
+        );
+    }
+
+    #[test]
+    fn a_request_of_our_own_is_not_the_host_s_to_cancel() {
+        assert_eq!(begun().host(cancel("stretto-1")), [""; 0]);
+    }
+
+    #[test]
+    fn a_batch_that_uses_an_id_of_ours_is_kept_back() {
+        let mut play = begun();
+        let batch = format!("[{}]", request("stretto-1", "ping"));
+        assert_eq!(play.host(&batch), ["kept back"]);
+        let told = play.server(result("stretto-1", "x"));
+        assert_eq!(told[1], to_server(&batch));
+    }
+
+    #[test]
     fn the_conversation_is_read_before_each_call() {
         let mut play = Play::new(Options {
             commit: true,

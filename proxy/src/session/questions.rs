@@ -37,6 +37,11 @@ impl Questions {
         ticket
     }
 
+    /// Whether any question is with the model.
+    pub(super) fn are_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
     /// What the question was about whose answer has come.
     pub(super) fn answered(&mut self, ticket: Ticket) -> Option<About> {
         self.open.remove(&ticket)

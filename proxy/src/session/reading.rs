@@ -42,8 +42,8 @@ impl Unread {
     }
 }
 
-/// Whether a host's line may pass the guards as far as its form goes. Real servers run calls
-/// from lines that a careful reader takes for garbage, so what is not clear does not pass.
+/// Whether a host's line may pass the guards as far as its form goes. Servers are often more
+/// forgiving readers than the guards, so a line that two programs could take differently does not pass.
 ///
 /// # Errors
 /// It may not.
@@ -80,36 +80,48 @@ fn objects_are_clear(content: &[u8]) -> bool {
 }
 
 fn object_is_clear(object: &[u8]) -> bool {
-    let Some(params) = unless_repeated(object, "params") else {
+    let Some(members) = clear_members(object, &MESSAGE) else {
         return false;
     };
-    let Some(params) = params.filter(|params| params.starts_with(b"{")) else {
+    let find = |name: &str| {
+        members
+            .iter()
+            .find(|(this, _)| this == name)
+            .map(|(_, value)| *value)
+    };
+    let Some(params) = find("params").filter(|params| params.starts_with(b"{")) else {
         return true;
     };
-    let Some(arguments) = unless_repeated(params, "arguments") else {
+    let is_call = find("method") == Some(br#""tools/call""#);
+    let Some(members) = clear_members(params, if is_call { &CALL } else { &[] }) else {
         return false;
     };
-    arguments.is_none_or(|arguments| serde_json::from_slice::<NoRepeats>(arguments).is_ok())
+    let arguments = members.iter().find(|(name, _)| name == "arguments");
+    arguments.is_none_or(|(_, arguments)| serde_json::from_slice::<NoRepeats>(arguments).is_ok())
 }
 
-/// The member `wanted` of an object, if it has it; nothing at all when a member is repeated, or there is no object.
-#[expect(
-    clippy::option_option,
-    reason = "an object without the member differs from none"
-)]
-fn unless_repeated<'a>(object: &'a [u8], wanted: &str) -> Option<Option<&'a [u8]>> {
+/// The members that a message has by name.
+const MESSAGE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+/// The members that a call has by name.
+const CALL: [&str; 2] = ["name", "arguments"];
+
+/// An object's members; nothing when it is none, when a member is repeated, or when one is
+/// spelled like one of the `known`, but for the case: there are readers that do not mind.
+fn clear_members<'a>(object: &'a [u8], known: &[&str]) -> Option<Vec<(String, &'a [u8])>> {
     let mut skim = Skim::new(object);
     let mut members = Members::of(&mut skim)?;
     let mut names = HashSet::new();
-    let mut found = None;
+    let mut found = Vec::new();
     while let Some((name, value)) = members.next().ok()? {
         let name: String = serde_json::from_slice(name).ok()?;
-        if name == wanted {
-            found = Some(value);
-        }
-        if !names.insert(name) {
+        let is_misspelled = known
+            .iter()
+            .any(|known| name != *known && name.to_lowercase() == *known);
+        if is_misspelled || !names.insert(name.clone()) {
             return None;
         }
+        found.push((name, value));
     }
     Some(found)
 }
@@ -297,6 +309,9 @@ mod tests {
             r#"{"id":1,"method":"ping","method":"tools/call"}"#.into(),
             r#"{"id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#.into(),
             r#"{"id":1,"id":2,"result":{}}"#.into(),
+            r#"{"id":1,"method":"ping","Method":"tools/call"}"#.into(),
+            r#"{"id":1,"METHOD":"tools/call"}"#.into(),
+            r#"{"id":1,"method":"tools/call","params":{"name":"a","Name":"b"}}"#.into(),
             r#"[{"id":1,"method":"ping","method":"x"}]"#.into(),
         ] {
             assert_eq!(is_clear(line.as_bytes()), Err(Unread::Unclear), "{line}");

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use super::commit::CommitKey;
 use crate::{clock::Millis, message::Id};
 
 /// How long a request of our own may stay unanswered.
@@ -42,8 +43,6 @@ pub(super) struct AgentCall {
     pub(super) spelling: String,
     /// The tool.
     pub(super) tool: String,
-    /// Whether the host has cancelled it.
-    pub(super) is_cancelled: bool,
 }
 
 /// A `tools/list` of the host's.
@@ -66,8 +65,8 @@ pub(super) enum Asked {
 pub(super) enum Purpose {
     /// A lookup of the flow that is running.
     Lookup,
-    /// A call of the commit with this id.
-    Commit(Id),
+    /// A call of this commit.
+    Commit(CommitKey),
 }
 
 #[derive(Clone, Debug)]
@@ -156,7 +155,7 @@ impl Requests {
             .map_or(Answered::Unknown, Answered::Host)
     }
 
-    /// The host's request is answered, or dropped, without the server having it.
+    /// The host waits no more for an answer to its request. One that comes all the same is nobody's.
     pub(super) fn forget(&mut self, id: &Id) {
         self.host.remove(id);
     }
@@ -169,14 +168,6 @@ impl Requests {
     /// Whether a request of our own with this id waits for its answer.
     pub(super) fn is_waited_for(&self, id: &Id) -> bool {
         self.own.contains_key(id)
-    }
-
-    /// The host's call with this id, if the server has it.
-    pub(super) fn call_mut(&mut self, id: &Id) -> Option<&mut AgentCall> {
-        match self.host.get_mut(id) {
-            Some(Asked::Call(call)) => Some(call),
-            _ => None,
-        }
     }
 
     /// Waits no more for the request of our own that is for `purpose`. Returns its id, if there was one.

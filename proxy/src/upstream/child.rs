@@ -44,7 +44,7 @@ impl Child {
             .args(arguments)
             .stdin(Stdio::from(stdin.into_blocking_fd()?))
             .stdout(Stdio::from(stdout.into_blocking_fd()?))
-            // A group of its own, so that a wrapper (`npx`, `sh -c`) does not shield the server from a signal.
+            // A group of its own: the server may be a grandchild behind `npx` or `sh -c`, and signals must find it.
             .process_group(0)
             .kill_on_drop(true);
         die_with_us(&mut command);

@@ -1,6 +1,6 @@
 //! Every order in which a session can end.
 
-use std::{os::unix::process::ExitStatusExt, thread};
+use std::{io::Read, os::unix::process::ExitStatusExt, process::Stdio, thread, time::Duration};
 
 use rustix::process::Signal;
 
@@ -70,6 +70,21 @@ fn all_that_a_server_wrote_before_its_end_is_delivered() {
     );
     assert_eq!(session.code(), 3);
     assert_eq!(session.recorded().of("server").len(), 30_000);
+}
+
+#[test]
+fn a_host_that_reads_late_gets_all_that_a_dead_server_said() {
+    let (mut host, output) = std::io::pipe().unwrap();
+    let server = ["sh", "-c", "seq 1 100000; exit 6"];
+    let mut session = Proxy::recording().start(server, Stdio::piped(), output.into());
+    // Longer than a server that lives on would have: what waits for the host must not count as that.
+    thread::sleep(Duration::from_secs(9));
+    let mut told = String::new();
+    host.read_to_string(&mut told).unwrap();
+    assert_eq!(told.lines().count(), 100_000);
+    assert_eq!(session.code(), 6);
+    let messages = session.messages();
+    assert!(!messages.contains("ran on"), "{messages}");
 }
 
 #[test]

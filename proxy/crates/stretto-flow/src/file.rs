@@ -203,7 +203,7 @@ pub enum FlowError {
 #[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("reading the flow {}", path.display())]
+    #[error("the flow {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -211,7 +211,7 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// The file is no flow that this version serves.
-    #[error("loading the flow {}", path.display())]
+    #[error("the flow {}", path.display())]
     Flow {
         /// The file.
         path: PathBuf,
