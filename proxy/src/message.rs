@@ -141,7 +141,10 @@ fn unquoted(name: &[u8]) -> Cow<'_, [u8]> {
             text.into_owned().into_bytes().into()
         })
     } else {
-        Cow::Borrowed(name.get(1..name.len().saturating_sub(1)).unwrap_or_default())
+        Cow::Borrowed(
+            name.get(1..name.len().saturating_sub(1))
+                .unwrap_or_default(),
+        )
     }
 }
 
