@@ -89,7 +89,7 @@ pub(super) enum Check {
 }
 
 /// What goes on once the conversation has been read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waiting {
     /// The flow's run decides.
     Decision,

@@ -55,6 +55,10 @@ pub(crate) enum WireError {
 }
 
 /// Connections to one server, which are used again and again.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one of these in a session"
+)]
 pub(super) enum Wire {
     Straight(Client<Timed<HttpsConnector<HttpConnector>>, Full<Bytes>>),
     Proxied(reqwest::Client),
