@@ -8,10 +8,12 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use stretto_harness::bins::Programs;
+use stretto_harness::runner::usual_jobs;
 use stretto_harness::suite::Suite;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(usual_jobs().get());
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("a package has a folder above it");

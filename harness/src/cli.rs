@@ -113,7 +113,7 @@ struct RunArgs {
     /// Only over this transport.
     #[arg(long, value_enum)]
     over: Option<Over>,
-    /// How many at a time. Without it: one for each processor.
+    /// How many at a time. Without it: three for each processor, since most of a scenario is waiting.
     #[arg(short, long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// Run each so often; the transcripts must be the same.

@@ -147,9 +147,10 @@ fn compare(
     snapshot.compare(&outcome.transcript, update)
 }
 
-/// How many to run at a time when nobody says: as many as there are processors.
+/// How many to run at a time when nobody says: three for each processor, since most of a scenario is waiting.
 pub fn usual_jobs() -> NonZeroUsize {
-    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+    let processors = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    processors.saturating_mul(NonZeroUsize::new(3).unwrap_or(NonZeroUsize::MIN))
 }
 
 /// Where the folders of failed runs are kept.

@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use crate::process::Owned;
 
+/// What a built-in world says first on its own stream, as soon as that is open.
+pub(crate) const GREETING: &str = "hello from the server's own stream";
+
 /// A demo server that listens on a local port.
 #[derive(Debug)]
 pub(crate) struct HttpServer {

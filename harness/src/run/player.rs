@@ -14,6 +14,7 @@ use crate::record::Seen;
 use crate::scenario::placeholders::{self, Places};
 use crate::scenario::step::{Act, Awaited, ExitAs, Expected, HostEnd, Outcome, RawBytes, Step};
 use crate::scenario::{Scenario, Transport};
+use crate::server::GREETING;
 
 use super::Failure;
 use super::stage::Stage;
@@ -185,7 +186,7 @@ impl<'a> Player<'a> {
                     &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
                     true,
                 );
-                Ok(())
+                self.own_stream_is_open()
             }
             Act::Request {
                 method,
@@ -302,6 +303,38 @@ impl<'a> Player<'a> {
                 self.exit(*how)
             }
         }
+    }
+
+    /// Waits for the greeting on the server's own stream, where there is one: it comes beside
+    /// everything else, and in a short session it might otherwise come too late.
+    fn own_stream_is_open(&mut self) -> Result<(), Wrong> {
+        let deadline = Instant::now() + self.stage.patience;
+        let mut looked_at = 0;
+        while self.stage.is_greeted() {
+            let fresh = self.heard.iter().skip(looked_at);
+            if fresh
+                .into_iter()
+                .any(|message| message.text().contains(GREETING))
+            {
+                break;
+            }
+            looked_at = self.heard.len();
+            match self.host.wait_until(deadline) {
+                Waited::Line(line) => self.hear(line),
+                Waited::Ended | Waited::TimedOut => {
+                    return Err(Wrong {
+                        expected: "the greeting on the server's own stream".to_owned(),
+                        came: self
+                            .heard
+                            .iter()
+                            .map(excerpt)
+                            .collect::<Vec<_>>()
+                            .join("\n"),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     fn did(&mut self, what: &str) {

@@ -44,6 +44,7 @@ pub(super) struct Stage {
     http: Option<HttpServer>,
     model: Option<Model>,
     has_transcript: bool,
+    is_greeted: bool,
 }
 
 impl Stage {
@@ -96,6 +97,7 @@ impl Stage {
             http: None,
             model: None,
             has_transcript: false,
+            is_greeted: job.over == Transport::Http && is_a_world(&scenario.server),
         };
         stage.set_environment(scenario)?;
         stage.write_files(scenario)?;
@@ -106,6 +108,11 @@ impl Stage {
     /// The folder of the run, which holds `$DIR` and what the runner itself needs.
     pub(super) fn root(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Whether the server says something on its own stream as soon as that is open.
+    pub(super) fn is_greeted(&self) -> bool {
+        self.is_greeted
     }
 
     fn stderr(&self) -> PathBuf {
@@ -441,6 +448,18 @@ impl Stage {
         names.retain(|(value, _)| value.len() > 1);
         names.sort_by_key(|(value, _)| std::cmp::Reverse(value.len()));
         names
+    }
+}
+
+/// Whether this is one of the demo server's built-in worlds.
+fn is_a_world(server: &Server) -> bool {
+    let others = ["--script", "--replay", "--over", "--era"];
+    match server {
+        Server::Demo {
+            options,
+            script: None,
+        } => !options.iter().any(|word| others.contains(&word.as_str())),
+        _ => false,
     }
 }
 
