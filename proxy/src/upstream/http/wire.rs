@@ -55,12 +55,8 @@ pub(crate) enum WireError {
 }
 
 /// Connections to one server, which are used again and again.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one of these in a session"
-)]
 pub(super) enum Wire {
-    Straight(Client<Timed<HttpsConnector<HttpConnector>>, Full<Bytes>>),
+    Straight(Box<Client<Timed<HttpsConnector<HttpConnector>>, Full<Bytes>>>),
     Proxied(reqwest::Client),
 }
 
@@ -87,7 +83,7 @@ impl Wire {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(IDLE_CONNECTIONS)
             .build(Timed(connector));
-        Ok(Self::Straight(client))
+        Ok(Self::Straight(Box::new(client)))
     }
 
     /// Sends a request, and waits for the head of the answer.
