@@ -1,7 +1,8 @@
 //! The command line of `stretto-harness`.
 
+use std::ffi::OsString;
 use std::fs;
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,6 +19,7 @@ use crate::report::{Human, JUnit, Json, Verbosity};
 use crate::run::{Job, RunOptions};
 use crate::runner::{self, Plan, keep_folder, run_all, run_repeatedly};
 use crate::scenario::{Transport, schema_text};
+use crate::simulate::{self, Arm, Lab};
 use crate::snapshot::Update;
 use crate::text::append;
 
@@ -67,6 +69,14 @@ enum Verb {
     New(NewArgs),
     /// Print the editor schema of scenario files.
     Schema,
+    /// Serve the same seeded customers with each switch of active mode, and tell what it buys and costs.
+    Simulate(SimulateArgs),
+    /// The lab's shop, as `simulate` starts it.
+    #[command(hide = true)]
+    ShopServer {
+        /// The seed, the milliseconds of a call, the file for the state at the end.
+        words: Vec<OsString>,
+    },
 }
 
 /// Which scenarios.
@@ -194,6 +204,40 @@ struct NewArgs {
     programs: ProgramArgs,
 }
 
+#[derive(Debug, Args)]
+struct SimulateArgs {
+    /// The arms, which are compared with `off`. `arbiter` and `judge` would need a model, and the lab has none.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Arm::ALL)]
+    arms: Vec<Arm>,
+    /// How many sessions each arm plays.
+    #[arg(long, value_name = "N", default_value = "60")]
+    sessions: NonZeroUsize,
+    /// How many sessions, of other seeds, the flow is learned from.
+    #[arg(long, value_name = "N", default_value = "60")]
+    lessons: NonZeroUsize,
+    /// The seed of customers, agents, shops and lessons.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many sessions at a time. They mostly wait.
+    #[arg(short, long, value_name = "N", default_value = "40")]
+    jobs: NonZeroUsize,
+    /// Write the report as JSON to FILE; `-` is stdout, in place of the table.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write the report as a picture to FILE.
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+    /// Keep the logs and the flow in DIR, which must be empty or not there.
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// The stretto-proxy to use. Without it: the checkout's, else the one beside this program or on the path.
+    #[arg(long, value_name = "FILE")]
+    proxy: Option<PathBuf>,
+    /// In a checkout, use the proxy that is there.
+    #[arg(long)]
+    no_build: bool,
+}
+
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
@@ -231,6 +275,8 @@ pub fn main() -> ExitCode {
         Verb::Show(args) => show(&args),
         Verb::New(args) => new(&args),
         Verb::Schema => print(&schema_text()).map(|()| Exit::Passed),
+        Verb::Simulate(args) => simulate(&args),
+        Verb::ShopServer { words } => simulate::shop_server(&words).map(|()| Exit::Passed),
     };
     let exit = exit.unwrap_or_else(|error| {
         say(&format!("{error:#}"));
@@ -612,4 +658,62 @@ fn run_new(args: &NewArgs, root: &Path, file: &Path) -> anyhow::Result<Exit> {
         }
     }
     Ok(exit)
+}
+
+fn simulate(args: &SimulateArgs) -> anyhow::Result<Exit> {
+    let named = Named {
+        proxy: args.proxy.clone(),
+        demo: args.proxy.clone(),
+        no_build: args.no_build,
+    };
+    let programs = bins::find(&named, checkout().as_deref())?;
+    let scratch;
+    let folder = if let Some(keep) = &args.keep {
+        if fs::read_dir(keep).is_ok_and(|mut entries| entries.next().is_some()) {
+            bail!(Misuse(format!(
+                "{} is not empty; name another folder for the logs",
+                keep.display()
+            )));
+        }
+        std::path::absolute(keep).with_context(|| format!("finding {}", keep.display()))?
+    } else {
+        scratch = tempfile::tempdir().context("making a folder for the logs")?;
+        scratch.path().to_owned()
+    };
+    let lab = Lab {
+        proxy: programs.proxy,
+        shop: std::env::current_exe().context("finding this program, which serves the shop")?,
+        arms: args.arms.clone(),
+        sessions: args.sessions,
+        lessons: args.lessons,
+        seed: args.seed,
+        jobs: args.jobs,
+    };
+    let bar = if std::io::stderr().is_terminal() {
+        indicatif::ProgressBar::new(0)
+    } else {
+        indicatif::ProgressBar::hidden()
+    };
+    if let Ok(style) = indicatif::ProgressStyle::with_template("[{bar:22}] {pos}/{len} sessions") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    let report = lab.run(&folder, &|done, all| {
+        bar.set_length(all as u64);
+        bar.set_position(done as u64);
+    });
+    bar.finish_and_clear();
+    let report = report?;
+    if let Some(file) = &args.plot {
+        fs::write(file, report.svg()).with_context(|| format!("writing {}", file.display()))?;
+    }
+    let json = serde_json::to_string_pretty(&report).context("writing the report as JSON")? + "\n";
+    match &args.json {
+        Some(file) if file.as_os_str() == "-" => print(&json)?,
+        Some(file) => {
+            fs::write(file, json).with_context(|| format!("writing {}", file.display()))?;
+            print(&report.table())?;
+        }
+        None => print(&report.table())?,
+    }
+    Ok(Exit::Passed)
 }

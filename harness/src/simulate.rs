@@ -1,0 +1,227 @@
+//! A lab for active mode: the same customers, served by the same agent, with each of its switches
+//! in turn.
+//!
+//! ```text
+//!   seed ──► customer, agent's habits ─┐
+//!                                      ├──► agent ──► stretto-proxy ──► shop, which keeps state
+//!   other seeds ──► logs ──► a flow ───┘                  │
+//!                                                         └── off, shadow, habit, reach, guards
+//! ```
+//!
+//! Every arm plays the same sessions, so what differs between two arms is what the switch does. The
+//! shop's own records, as they are at each write, are the truth that refusals are judged by.
+
+mod agent;
+mod customer;
+mod draws;
+mod interval;
+mod lesson;
+mod plot;
+mod report;
+mod server;
+mod session;
+mod shop;
+
+use std::ffi::OsString;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+
+pub use agent::Counts;
+pub use interval::Interval;
+pub use report::{ArmReport, Report};
+pub use server::{SHOP_SERVER, shop_server};
+
+use draws::Draws;
+use session::{Bench, Outcome};
+
+/// How long the shop takes for each call, in milliseconds, so that lookups have their price.
+const CALL_MS: u64 = 20;
+
+/// A way to run the proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arm {
+    /// Only recording: what the other arms are held against.
+    Off,
+    /// The flow decides and looks nothing up.
+    Shadow,
+    /// The flow looks up what usually came next.
+    Habit,
+    /// The flow looks up what usually came before the next write.
+    Reach,
+    /// Writes are held against the policy.
+    Guards,
+}
+
+impl Arm {
+    /// All of them, in the order in which they are told.
+    pub const ALL: [Self; 5] = [
+        Self::Off,
+        Self::Shadow,
+        Self::Habit,
+        Self::Reach,
+        Self::Guards,
+    ];
+
+    /// Its name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Shadow => "shadow",
+            Self::Habit => "habit",
+            Self::Reach => "reach",
+            Self::Guards => "guards",
+        }
+    }
+
+    /// Whether it serves a flow.
+    fn has_flow(self) -> bool {
+        matches!(self, Self::Shadow | Self::Habit | Self::Reach)
+    }
+
+    /// The proxy's options in this arm.
+    fn options(self, flow: &Path) -> Vec<OsString> {
+        let flow = |words: &[&str]| {
+            let mut options = vec!["--flow".into(), flow.into()];
+            options.extend(words.iter().map(OsString::from));
+            options
+        };
+        match self {
+            Self::Off => Vec::new(),
+            Self::Shadow => flow(&["--flow-decider", "reach", "--flow-shadow"]),
+            Self::Habit => flow(&["--flow-decider", "habit"]),
+            Self::Reach => flow(&["--flow-decider", "reach"]),
+            Self::Guards => vec!["--guards".into()],
+        }
+    }
+}
+
+/// An experiment.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// The proxy to run.
+    pub proxy: PathBuf,
+    /// The program that serves the shop when its first word is [`SHOP_SERVER`].
+    pub shop: PathBuf,
+    /// The arms. `off` is played whether it is named or not, since all others are compared with it.
+    pub arms: Vec<Arm>,
+    /// How many sessions each arm plays.
+    pub sessions: NonZeroUsize,
+    /// How many sessions, of other seeds, the flow is learned from.
+    pub lessons: NonZeroUsize,
+    /// The seed of everything.
+    pub seed: u64,
+    /// How many sessions are played at a time. They mostly wait.
+    pub jobs: NonZeroUsize,
+}
+
+impl Lab {
+    /// Plays everything and reports. Logs and the flow are written to `folder`, which must be
+    /// empty or not there; `tick` is told, after each session, how many of how many were played.
+    ///
+    /// # Errors
+    ///
+    /// A session could not be played to its end, the shop's state was not what its calls make of
+    /// it, there was nothing to learn from, or a file cannot be written.
+    pub fn run(
+        &self,
+        folder: &Path,
+        tick: &(dyn Fn(usize, usize) + Sync),
+    ) -> anyhow::Result<Report> {
+        let arms: Vec<Arm> = Arm::ALL
+            .into_iter()
+            .filter(|arm| *arm == Arm::Off || self.arms.contains(arm))
+            .collect();
+        let flow = folder.join("lab.flow.json");
+        let teaches = arms.iter().any(|arm| arm.has_flow());
+        let lessons = if teaches { self.lessons.get() } else { 0 };
+        let total = lessons + arms.len() * self.sessions.get();
+        let done = AtomicUsize::new(0);
+        let tick = || tick(done.fetch_add(1, Ordering::Relaxed) + 1, total);
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+
+        let lesson_jobs: Vec<Played> = (0..lessons)
+            .map(|number| Played {
+                seed: self.seed_of("lesson", number),
+                options: Vec::new(),
+                folder: folder.join(format!("lessons/{number:04}")),
+            })
+            .collect();
+        let taught = self.play_all(&lesson_jobs, &tick)?;
+        if teaches {
+            lesson::teach(&taught, &flow)?;
+        }
+
+        // Session by session through the arms, so that whatever slows the machine slows all of them.
+        let mut jobs = Vec::new();
+        for number in 0..self.sessions.get() {
+            jobs.extend(arms.iter().map(|arm| Played {
+                seed: self.seed_of("session", number),
+                options: arm.options(&flow),
+                folder: folder.join(format!("{}/{number:04}", arm.name())),
+            }));
+        }
+        let played = self.play_all(&jobs, &tick)?;
+        let mut by_arm: Vec<(Arm, Vec<Outcome>)> =
+            arms.iter().map(|arm| (*arm, Vec::new())).collect();
+        for (place, mut outcome) in played.into_iter().enumerate() {
+            let arms = by_arm.len();
+            let (arm, outcomes) = &mut by_arm[place % arms];
+            if *arm == Arm::Shadow {
+                lesson::count_shadow(&mut outcome)?;
+            }
+            outcomes.push(outcome);
+        }
+        Ok(Report::new(self, lessons, &by_arm))
+    }
+
+    fn seed_of(&self, purpose: &str, number: usize) -> u64 {
+        Draws::new(self.seed, purpose, number as u64).next()
+    }
+
+    /// Plays sessions side by side; what came of them is in their order.
+    fn play_all(&self, jobs: &[Played], tick: &(dyn Fn() + Sync)) -> anyhow::Result<Vec<Outcome>> {
+        let bench = Bench {
+            proxy: &self.proxy,
+            shop: &self.shop,
+            call_ms: CALL_MS,
+        };
+        let next = AtomicUsize::new(0);
+        let is_over = AtomicBool::new(false);
+        let outcomes = Mutex::new(Vec::with_capacity(jobs.len()));
+        thread::scope(|scope| {
+            for _ in 0..self.jobs.get().min(jobs.len()) {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let place = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(job) = jobs.get(place) else { return };
+                        let outcome = bench.play(job.seed, &job.options, &job.folder);
+                        if outcome.is_err() {
+                            is_over.store(true, Ordering::Relaxed);
+                        }
+                        if let Ok(mut outcomes) = outcomes.lock() {
+                            outcomes.push((place, outcome));
+                        }
+                        tick();
+                    }
+                });
+            }
+        });
+        let mut outcomes = outcomes.into_inner().unwrap_or_default();
+        outcomes.sort_by_key(|(place, _)| *place);
+        outcomes.into_iter().map(|(_, outcome)| outcome).collect()
+    }
+}
+
+/// A session to play.
+struct Played {
+    seed: u64,
+    options: Vec<OsString>,
+    folder: PathBuf,
+}
