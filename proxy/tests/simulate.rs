@@ -32,9 +32,9 @@ fn play() -> Result<Report, Box<dyn std::error::Error>> {
         proxy: env!("CARGO_BIN_EXE_stretto-proxy").into(),
         shop: std::env::current_exe()?,
         arms: Arm::ALL.to_vec(),
-        sessions: some(8),
+        sessions: some(12),
         lessons: some(16),
-        seed: 5,
+        seed: 6,
         jobs: some(24),
     };
     Ok(lab.run(folder.path(), &|_, _| {})?)

@@ -111,13 +111,13 @@ impl Customer {
 
 impl Wish {
     fn draw(shop: &Shop, user: &str, neighbour: &str, draws: &mut Draws) -> Self {
-        let owner = if draws.happens(8) { neighbour } else { user };
+        let owner = if draws.happens(12) { neighbour } else { user };
         let request = Request::draw(shop, owner, draws);
         let slip = match draws.below(100) {
-            0..60 => Slip::Careful,
-            60..75 => Slip::Careless,
-            75..85 => Slip::Unread,
-            85..93 => Slip::Unasked,
+            0..45 => Slip::Careful,
+            45..65 => Slip::Careless,
+            65..80 => Slip::Unread,
+            80..90 => Slip::Unasked,
             _ => Slip::WrongCard,
         };
         let takes_word = matches!(
@@ -173,11 +173,11 @@ impl Request {
         let kind = draws.below(100);
         // Most customers ask for what an order's status allows, some do not.
         let knows = draws.happens(80);
-        let wanted = if kind >= 80 { "delivered" } else { "pending" };
+        let wanted = if kind >= 70 { "delivered" } else { "pending" };
         let fitting: Vec<&Order> = orders
             .iter()
             .copied()
-            .filter(|order| order.status == wanted)
+            .filter(|order| order.status == wanted || (kind >= 70 && order.arrives))
             .collect();
         let order = match draws.pick(&fitting) {
             Some(order) if knows => order,
@@ -186,8 +186,8 @@ impl Request {
         let id = order.order_id.clone();
         let item = order.items[draws.below(order.items.len())].clone();
         match kind {
-            0..12 => Self::Status { order: id },
-            12..42 => {
+            0..10 => Self::Status { order: id },
+            10..35 => {
                 let reason = if draws.happens(80) {
                     REASONS[draws.below(REASONS.len())]
                 } else {
@@ -198,11 +198,11 @@ impl Request {
                     reason: reason.to_owned(),
                 }
             }
-            42..58 => Self::Move {
+            35..50 => Self::Move {
                 order: id,
                 to: shop::address(draws),
             },
-            58..80 => {
+            50..70 => {
                 let product = &shop.products[&item.product_id];
                 let others: Vec<&String> = product
                     .variants
@@ -238,8 +238,8 @@ impl Request {
     fn corrected(&self, shop: &Shop, user: &str, draws: &mut Draws) -> Self {
         let same_kind =
             |other: &Self| std::mem::discriminant(other) == std::mem::discriminant(self);
-        let drawn = (0..40).map(|_| Self::draw(shop, user, draws));
-        drawn
+        let others = (0..40).map(|_| Self::draw(shop, user, draws));
+        others
             .into_iter()
             .find(|other| same_kind(other) && other != self)
             .unwrap_or_else(|| self.clone())
