@@ -35,7 +35,7 @@ fn play() -> Result<Report, Box<dyn std::error::Error>> {
         sessions: some(12),
         lessons: some(16),
         seed: 6,
-        jobs: some(24),
+        jobs: some(80),
     };
     Ok(lab.run(folder.path(), &|_, _| {})?)
 }
