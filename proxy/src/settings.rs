@@ -31,8 +31,11 @@ pub(crate) enum SettingsError {
     NoDomain,
     #[error("--guards")]
     UnknownDomain(#[from] UnknownDomain),
-    #[error("loading")]
-    Flow(#[from] LoadError),
+    #[error("loading {}", .path.display())]
+    Flow {
+        path: PathBuf,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("serving {}", .path.display())]
     Decider { path: PathBuf, source: DeciderError },
     #[error("{option} is a number from 0 to 1, and {given} is not")]
@@ -252,7 +255,16 @@ impl JudgeSettings {
 
 impl FlowSettings {
     fn of(cli: &Cli, path: &Path) -> Result<Self, SettingsError> {
-        let flow = Arc::new(Flow::load(path)?);
+        let flow = Flow::load(path).map_err(|error| SettingsError::Flow {
+            path: path.to_owned(),
+            // Its own words name the file again.
+            source: match error {
+                LoadError::Read { source, .. } => source.into(),
+                LoadError::Flow { source, .. } => source.into(),
+                error => error.into(),
+            },
+        })?;
+        let flow = Arc::new(flow);
         let decider = match cli.flow_decider {
             Some(FlowDecider::Arbiter) => Decider::Arbiter,
             Some(FlowDecider::Habit) => Decider::Habit,

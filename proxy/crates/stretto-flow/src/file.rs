@@ -92,6 +92,10 @@ impl FlowFile {
         struct Version {
             stretto_flow: serde_json::Number,
         }
+        if !text.trim_start().starts_with('{') {
+            // Lists would be read as an object's members in order.
+            return Err(FlowError::NotAFlow("it is no JSON object".to_owned()));
+        }
         let Version { stretto_flow } =
             serde_json::from_str(text).map_err(|error| FlowError::NotAFlow(error.to_string()))?;
         if !(stretto_flow.is_u64() || stretto_flow.is_i64()) {
