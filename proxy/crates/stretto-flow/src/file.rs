@@ -207,7 +207,7 @@ pub enum FlowError {
 #[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
-    #[error("the flow {}", path.display())]
+    #[error("reading the flow {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -215,7 +215,7 @@ pub enum LoadError {
         source: std::io::Error,
     },
     /// The file is no flow that this version serves.
-    #[error("the flow {}", path.display())]
+    #[error("loading the flow {}", path.display())]
     Flow {
         /// The file.
         path: PathBuf,
