@@ -22,4 +22,4 @@ if [ "${1:-}" != quick ]; then
   run python3 scripts/http_check.py
   run python3 scripts/http_real.py
 fi
-run cargo test --workspace
+run cargo test --workspace --no-fail-fast
