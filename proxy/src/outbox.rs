@@ -187,3 +187,31 @@ fn slices(waiting: &VecDeque<Bytes>) -> Vec<IoSlice<'_>> {
         .map(|bytes| IoSlice::new(bytes))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use tokio::{io::AsyncReadExt, net::unix::pipe};
+
+    #[tokio::test]
+    async fn a_side_that_takes_nothing_stops_the_other_until_it_reads_on() {
+        let (sender, mut receiver) = pipe::pipe().unwrap();
+        let mut outbox = Outbox::new(sender);
+        let line = Line::own("x".repeat(99_999));
+        let mut pushed = 0;
+        while outbox.has_room() {
+            assert!(pushed < 3 * HIGH_WATER, "lines gather without a limit");
+            outbox.push(&line);
+            outbox.flush_now().unwrap();
+            pushed += line.bytes().len();
+        }
+        let mut taken = Vec::new();
+        while !outbox.has_room() {
+            tokio::select! {
+                written = outbox.turn() => written.unwrap(),
+                read = receiver.read_buf(&mut taken) => assert_ne!(read.unwrap(), 0, "the outbox has ended"),
+            }
+        }
+    }
+}
