@@ -5,6 +5,18 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Started with hang-ups ignored (by nohup, or by a CI service), a shell passes that on to every
+# program, and the tests of what a hang-up does to the proxy would wait for nothing. No shell can
+# undo it, so this script starts itself again.
+if [ -z "${STRETTO_CHECK_STARTED:-}" ]; then
+  export STRETTO_CHECK_STARTED=1
+  exec python3 -c 'import os, signal, sys
+# Python itself ignores the last two.
+for usual in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(usual, signal.SIG_DFL)
+os.execvp("bash", ["bash", "scripts/check.sh", *sys.argv[1:]])' "$@"
+fi
+
 run() {
   printf '\n== %s\n' "$*"
   local before=$SECONDS
