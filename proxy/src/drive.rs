@@ -55,8 +55,8 @@ pub(crate) struct Drive<'a> {
     /// What the host said, and what was sent to it, in this step; it has still to be counted.
     uncounted: Vec<(Side, Line)>,
     acts: Vec<Act>,
-    /// Lines that were kept back, and are not any more.
-    admitted: Vec<Line>,
+    /// Lines that were kept back, and are not any more, in the order in which they came.
+    admitted: VecDeque<Line>,
 }
 
 /// What a session has beside its log.
@@ -105,7 +105,7 @@ impl<'a> Drive<'a> {
             ending: None,
             uncounted: Vec::new(),
             acts: Vec::new(),
-            admitted: Vec::new(),
+            admitted: VecDeque::new(),
         }
     }
 
@@ -263,7 +263,7 @@ impl<'a> Drive<'a> {
                         more.push_back(Event::Listened);
                     }
                     Act::Ask(ticket, request) => self.beside.asker.ask(ticket, *request),
-                    Act::Admit(line) => self.admitted.push(line),
+                    Act::Admit(line) => self.admitted.push_back(line),
                     Act::Note(log, line) => self.beside.logs.append(log, &line),
                     Act::Say(what) => info!("{what}"),
                     Act::Close(Side::Server) => self.server.close(),
@@ -273,7 +273,7 @@ impl<'a> Drive<'a> {
             next = more.pop_front();
         }
         self.acts = acts;
-        while let Some(line) = self.admitted.pop() {
+        while let Some(line) = self.admitted.pop_front() {
             self.take(self.clock.now(), Side::Host, line);
         }
     }
