@@ -17,7 +17,7 @@ use crate::script::manners::Secret;
 pub const USAGE: &str = "\
 Usage: stretto-mcp-demo [OPTIONS]
 
-A tiny MCP server for trying and testing the proxy, over stdio or Streamable HTTP.
+Small MCP servers to try and test the proxy with, over stdio or Streamable HTTP.
 
   --world echo|retail      which tools it has (default: echo)
   --hide TOOL              the shop neither lists the tool nor answers calls of it; repeatable

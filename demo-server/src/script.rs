@@ -2,7 +2,7 @@
 //!
 //! [`Script::read`] turns the text of a file into a [`Script`], or says what is wrong with it and
 //! where. Nothing is guessed: a member that is not known is an error, and so is one that could
-//! have no effect, for a typo must not pass as a quiet test.
+//! have no effect, for a slip would make a test that tests nothing.
 //!
 //! What each member means stands in the package's README.
 

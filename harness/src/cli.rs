@@ -59,7 +59,7 @@ enum Color {
 enum Verb {
     /// Run scenarios.
     Run(RunArgs),
-    /// List scenarios: name, transports, title, what is slow or needs something.
+    /// List scenarios with their transports, titles, and what they need.
     List(ListArgs),
     /// Read scenario files and run nothing.
     Check(WhichArgs),

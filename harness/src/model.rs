@@ -1,7 +1,7 @@
 //! A stand-in for the System-One service, which answers what a scenario says.
 //!
-//! It listens on a local port and speaks as much HTTP as the proxy's client does, so that the
-//! real client and the real cache are what is tested.
+//! It listens on a local port and speaks as much HTTP as the proxy's client does, and the
+//! client and the cache of a run are those that people use.
 
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

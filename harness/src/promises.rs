@@ -91,7 +91,7 @@ impl Run<'_> {
     }
 }
 
-/// A line that the proxy did not act on reached the other side unchanged, both ways.
+/// In both directions, bytes that the proxy had no reason to touch arrived as they were sent.
 fn bytes(run: &Run<'_>) -> Option<String> {
     to_the_server(run).or_else(|| to_the_host(run))
 }
@@ -212,7 +212,7 @@ fn to_the_host(run: &Run<'_>) -> Option<String> {
     None
 }
 
-/// Every line is in the log once, as sent; requests before responses; times never fall; it reads back.
+/// Compares the log with what the host sent and was sent, then its order and its times, then reads it.
 fn log(run: &Run<'_>) -> Option<String> {
     for (name, text) in run.record.session_logs() {
         if let Err(error) = Log::parse(text.as_bytes()) {
@@ -279,7 +279,7 @@ fn answers_follow_their_requests(log: &[LogLine<'_>]) -> Option<String> {
     None
 }
 
-/// The proxy's stdout held only lines of the server's, or messages of the protocol.
+/// Nothing but JSON-RPC messages, and what the server itself wrote, came out of the proxy's stdout.
 fn stdout(run: &Run<'_>) -> Option<String> {
     if !run.has_server() {
         return None;
@@ -301,7 +301,7 @@ fn stdout(run: &Run<'_>) -> Option<String> {
     })
 }
 
-/// Every request has exactly one answer, or the server never gave one.
+/// The host got as many answers to each request as the server gave: mostly one.
 fn answered(run: &Run<'_>) -> Option<String> {
     if run.record.is_deaf || !run.has_server() {
         return None;
@@ -395,7 +395,7 @@ fn own(run: &Run<'_>) -> Option<String> {
         })
 }
 
-/// The log reads into an episode, and each call in it has the first response that the log holds for it.
+/// `stretto-trace` makes an episode of the log, in which each call carries its earliest answer.
 fn reads_into_an_episode(run: &Run<'_>) -> Option<String> {
     let log = run.log.as_ref()?;
     let (_, text) = run.record.session_logs().next()?;

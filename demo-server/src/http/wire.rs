@@ -60,7 +60,7 @@ impl Request {
 
 /// Reads the next request of a connection; none when the client has ended it.
 ///
-/// A head that is cut off is read as far as it goes, and lines in it that are no headers are
+/// Of a head that breaks off, what came is used, and lines in it that are no headers are
 /// skipped. Only bodies with a `Content-Length` are read. A client that waits for leave to send
 /// its body is given it, on `out`.
 pub(crate) fn read(input: &mut impl BufRead, out: &mut impl Write) -> io::Result<Option<Request>> {

@@ -43,7 +43,7 @@ pub(crate) struct FileForm {
     /// The transports to run it over: `stdio`, `http` or both. Without it: `["stdio"]`.
     #[schemars(with = "Option<Vec<Transport>>")]
     pub(crate) over: Option<Spanned<Vec<Transport>>>,
-    /// The proxy's own options, as on a command line. The server is added by the runner.
+    /// Options of `stretto-proxy`; the runner puts the server behind them.
     #[serde(default)]
     pub(crate) proxy: Vec<Text>,
     /// The demo server's options. Without it: `["--world", "echo"]`.
@@ -134,7 +134,7 @@ pub(crate) struct StepForm {
     /// Verb: appends to the conversation file, as `"user"` or `"assistant"`.
     #[schemars(schema_with = "say_schema")]
     pub(crate) say: Option<Text>,
-    /// Verb: waits as a model would, such as `"600ms"`, so that the next call is a new turn.
+    /// Verb: pauses like a model between turns, such as `"600ms"`; the call after it begins another turn.
     pub(crate) think: Option<Text>,
     /// Verb: checks how often a call of this tool, or a message of this method, has reached the server.
     pub(crate) reached_server: Option<Text>,

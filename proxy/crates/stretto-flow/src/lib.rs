@@ -1,8 +1,8 @@
 //! Flows: which lookups follow a call, learned from recorded sessions.
 //!
-//! A flow is a file. When one of the agent's calls returns, it says which read-only call the
-//! agent is likely to make next, and with which arguments, so that whoever holds the result
-//! can make that call too and hand both over together.
+//! A flow is a file of what agents did in recorded sessions: after which result they went on to
+//! which lookup, and where its arguments came from. Whoever holds a fresh result can ask it for
+//! the likely lookup, make it at once, and hand over both answers together.
 //!
 //! ```text
 //!   session logs ──► learn ──► FlowFile ──► Flow ─┬─ run ──► Run ──► RunRecord

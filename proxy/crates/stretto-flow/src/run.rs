@@ -1,8 +1,7 @@
 //! A flow's run after one of the agent's calls, one step at a time.
 //!
-//! The run is a program, executed by an asynchronous handler whose future is polled by
-//! hand: it waits in a cell until the session has put the next answer there, and needs no
-//! executor.
+//! The run is a program, executed by an asynchronous handler. There is no executor: the session
+//! polls the handler's future whenever it has an answer, which it leaves in a cell for it.
 
 mod handler;
 mod record;

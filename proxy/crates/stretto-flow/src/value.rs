@@ -33,8 +33,8 @@ pub(crate) fn parse(content: &str) -> Value {
 
 /// The paths at which `wanted` stands in `value`, in document order.
 ///
-/// `$` is the root, `.key` a member, `[*]` any element of a list. Only whole texts are
-/// found; numbers never are.
+/// A path starts at the root `$` and goes down by `.key` or, through the elements of a list, by
+/// `[*]`. A text counts if all of it is `wanted`; numbers never do.
 pub(crate) fn find(value: &Value, wanted: &str) -> Vec<String> {
     fn walk(value: &Value, wanted: &str, path: &mut String, found: &mut Vec<String>) {
         let length = path.len();

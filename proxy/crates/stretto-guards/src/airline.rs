@@ -107,8 +107,8 @@ pub(crate) const RULES: &[Rule] = &[
     },
 ];
 
-/// The airline has no lookup that identifies a user; reading the profile that the customer
-/// named stands in for it.
+/// No tool of the airline's identifies anybody. Whose profile the agent has read, for an id that
+/// the customer gave, counts as identified.
 fn own_reservation(facts: &Facts, call: &ToolCall) -> Ruling {
     let (id, reservation) = the_reservation(facts, call)?;
     let Some(owner) = &reservation.owner else {

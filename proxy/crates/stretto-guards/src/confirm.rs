@@ -1,6 +1,6 @@
 //! The confirmation judge: did the customer agree to this very change?
 //!
-//! Policies ask for the customer's explicit yes to each change, and no word list can see one.
+//! A change needs the customer's own yes, and whether a reply is one cannot be told by its words alone.
 //! The judge puts the last [`Exchange`] and the call to a System-One model, as one or two
 //! yes-or-no questions. It judges the calls that a confirmation is asked of
 //! ([`Checked::word_list`](crate::Checked::word_list)) and that no enforced rule refuses.

@@ -2,8 +2,8 @@
 
 /// What the customer said last, and what the agent had said last before that.
 ///
-/// What the agent says after the customer's last message does not count, and of two messages
-/// of the customer's in a row, the second answers the same words of the agent's.
+/// Only the agent's words before the customer's last message belong to it. A customer who writes
+/// twice in a row answers the same words both times.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exchange {
     /// The agent's last words so far. They become the proposal when the customer speaks.

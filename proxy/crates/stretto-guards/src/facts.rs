@@ -31,8 +31,8 @@ const ITEM_CHANGES: [&str; 2] = [
 /// [`observe`](Facts::observe), or calls, results and words as they come. A call is checked
 /// before it is fed.
 ///
-/// Records are kept as last returned: a later result replaces an earlier one whole, also when
-/// it holds less.
+/// The newest result about a record is all that is known of it: what only an older one held is
+/// forgotten.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// What calls that have not returned asked for, by call id, where a result alone does not tell.
