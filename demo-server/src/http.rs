@@ -1,5 +1,5 @@
-//! The server over Streamable HTTP, strict on purpose: it finds clients that forget the session,
-//! the version, or what they accept.
+//! The server over Streamable HTTP, and a strict one: a client that leaves out its session,
+//! the version or what it accepts is to find out here.
 //!
 //! ```text
 //!   connection ──► wire::read ──► checks ──► server::Server ──► exchange ──► JSON, or an event stream

@@ -196,7 +196,7 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
 
-    /// Send the header NAME with the value of the environment variable VAR on every request; may be repeated
+    /// Add a header to all requests: its value is what the environment variable VAR holds; may be repeated
     #[arg(long, value_name = "NAME=VAR", requires = "upstream")]
     pub(crate) upstream_header: Vec<String>,
 

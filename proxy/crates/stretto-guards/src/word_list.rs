@@ -1,7 +1,7 @@
 //! A list of words that people confirm with.
 //!
-//! It cannot tell a confirmation from a request ("Please cancel my order" passes), so nothing
-//! is refused for it. It marks the calls that the confirmation judge is asked about, and stands
+//! "Please cancel my order" passes, though it confirms nothing: words alone do not tell a wish
+//! from a yes. So no call is refused for what the list says. It marks the calls that the confirmation judge is asked about, and stands
 //! beside the judge's answer in its log. Recorded verdicts must stay comparable, so the list
 //! keeps its faults: "Confirmed." fails, and "undo items" passes for the `do it` in it.
 

@@ -10,11 +10,10 @@ use crate::Jev;
 
 /// Whoever answers questions.
 ///
-/// | | Reads the cache | Asks the service | Writes the cache | Needs a key |
-/// |---|---|---|---|---|
-/// | `Jev` | first | on a miss | every new answer | on a miss |
-/// | `Replay` | only | never | never | no |
-/// | `Mock` | never | never | never | no |
+/// - `Jev` looks into the cache and, for what is not there, asks the service (which takes a key)
+///   and keeps the answer.
+/// - `Replay` has the cache and nothing else.
+/// - `Mock` needs neither.
 #[derive(Clone, Debug)]
 pub enum Oracle {
     /// Says the same to everything: 0.5 to a yes-or-no question, 0.6 for the first option by

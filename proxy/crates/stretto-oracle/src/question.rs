@@ -20,7 +20,7 @@ const MOST_OPTIONS: usize = 255;
 pub struct Request {
     /// The model to ask, such as `jev-latest`. The one that answers may name itself more exactly.
     pub model: String,
-    /// What the questions are about: a string, an object or an array.
+    /// The matter to judge: text, or a JSON object or array.
     pub state: Value,
     /// The questions, by an id that the answers will have.
     pub questions: BTreeMap<String, Question>,

@@ -5,10 +5,10 @@
 //! use stretto_trace::mcp::{episode, manifest, read_log};
 //!
 //! # fn main() -> Result<(), stretto_trace::mcp::LogError> {
-//! let log = read_log(Path::new("/home/me/.stretto/logs/20260923T212000.123Z-4242.jsonl"))?;
-//! let mut ep = episode(&log);
-//! ep.reward = 1.0; // if you know the task was solved
-//! let tools = manifest(&log, &ep.domain); // tool kinds from `readOnlyHint`
+//! let log = read_log(Path::new("recorded/20261130T181500.007Z-311.jsonl"))?;
+//! let mut session = episode(&log);
+//! session.reward = 1.0; // The log cannot know whether the task was solved.
+//! let tools = manifest(&log, &session.domain);
 //! # let _ = tools;
 //! # Ok(())
 //! # }
