@@ -50,7 +50,10 @@ fn steady(text: &str) -> Vec<String> {
         (r"\S*/stretto-logs\.\w+", "LOGS"),
         (r"\S*debug/stretto-mcp-demo", "DEMO"),
         (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "DAY"),
+        (r" +\+\d+ ms", " +N ms"),
         (r"\b\d+ ms", "N ms"),
+        (r"for \d\.\d s", "for N s"),
+        (r"at \d\.\d{3}", "at TIME"),
         (r" +\d+\.\d{3} ", " TIME "),
     ];
     let steady = changing
@@ -67,19 +70,27 @@ fn steady(text: &str) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn the_first_command_prints_what_the_first_screen_shows() {
-    let output = run("scripts/try.sh");
+/// Runs the command of the n-th text block, and holds what it prints against the rest of the block.
+fn prints_what_is_shown(block: usize, command: &str) {
+    let output = run(command);
     let printed = format!(
         "{}{}",
         String::from_utf8_lossy(&output.stderr),
         String::from_utf8_lossy(&output.stdout)
     );
-    let shown = blocks("text")
-        .first()
-        .unwrap()
-        .replacen("$ scripts/try.sh\n", "", 1);
-    assert_eq!(steady(&printed), steady(&shown));
+    let shown = blocks("text").swap_remove(block);
+    let shown = shown.strip_prefix(&format!("$ {command}\n")).unwrap();
+    assert_eq!(steady(&printed), steady(shown));
+}
+
+#[test]
+fn the_first_command_prints_what_the_first_screen_shows() {
+    prints_what_is_shown(0, "scripts/try.sh");
+}
+
+#[test]
+fn the_active_session_goes_as_it_is_shown() {
+    prints_what_is_shown(1, "scripts/try.sh active");
 }
 
 #[test]
