@@ -360,8 +360,14 @@ impl<'a> Drive<'a> {
             // Nothing is left but what the host has not taken yet. It has all the time it wants.
             return None;
         }
-        let is_owed = self.owed.is_any(now) || self.session.is_waiting() || is_delivering;
-        match self.patience.due(now, is_owed)? {
+        let is_unanswered = self.owed.is_any(now) || self.session.is_waiting();
+        if is_unanswered && self.patience.is_worth_a_word(now) {
+            info!(
+                "the host has closed its end, and the server still owes it an answer; \
+                 waiting for that, however long it takes (SIGTERM ends both)"
+            );
+        }
+        match self.patience.due(now, is_unanswered || is_delivering)? {
             Due::Press(pressure) => {
                 self.server.press(pressure);
                 None

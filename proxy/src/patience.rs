@@ -47,6 +47,7 @@ pub(crate) struct Patience {
     stopped: Option<Millis>,
     asked: Option<Millis>,
     forced: Option<Millis>,
+    is_told: bool,
 }
 
 impl Patience {
@@ -90,6 +91,20 @@ impl Patience {
         self.forced
             .map(|_| Pressure::Force)
             .or(self.asked.map(|_| Pressure::Ask))
+    }
+
+    /// Whether it is time to tell a person that the server owes an answer and is waited for, after
+    /// five seconds in which nothing else shows why the proxy is still there. True once.
+    pub(crate) fn is_worth_a_word(&mut self, at: Millis) -> bool {
+        let is_waiting = self
+            .host_gone
+            .or(self.output_ended)
+            .or(self.stopped)
+            .is_none();
+        let has_waited = self.input_ended.is_some_and(|ended| at - ended >= SILENCE);
+        let is_time = is_waiting && has_waited && !self.is_told;
+        self.is_told |= is_time;
+        is_time
     }
 
     /// What is due at `at`, given whether the host still waits for something.
@@ -224,6 +239,34 @@ mod tests {
         patience.input_ended(Millis(0));
         let dues = played(&mut patience, 606_000, |now| now < 600_000, &[]);
         assert_eq!(dues.first(), Some(&(605_000, ASK.expect("due"))));
+    }
+
+    #[test]
+    fn a_long_wait_for_an_answer_is_told_once() {
+        let mut patience = Patience::default();
+        assert!(
+            !patience.is_worth_a_word(Millis(60_000)),
+            "the host is there"
+        );
+        patience.input_ended(Millis(60_000));
+        assert!(!patience.is_worth_a_word(Millis(64_950)));
+        assert!(patience.is_worth_a_word(Millis(65_000)));
+        assert!(!patience.is_worth_a_word(Millis(70_000)));
+    }
+
+    #[test]
+    fn nobody_is_told_of_a_wait_that_is_none() {
+        let ends: [fn(&mut Patience); 3] = [
+            |patience| patience.host_is_gone(Millis(0)),
+            |patience| patience.output_ended(Millis(0)),
+            |patience| patience.stop(Millis(0)),
+        ];
+        for end in ends {
+            let mut patience = Patience::default();
+            patience.input_ended(Millis(0));
+            end(&mut patience);
+            assert!(!patience.is_worth_a_word(Millis(9_000)));
+        }
     }
 
     #[test]
