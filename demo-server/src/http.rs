@@ -328,9 +328,8 @@ impl Endpoint {
             Get::Empty => Duration::ZERO,
             Get::Open | Get::Closes | Get::Status(_) => LONGEST_STREAM,
         };
-        let hello = self
-            .server
-            .is_built_in()
+        // A recorded or a live server says what it says, and nothing else.
+        let hello = (self.server.is_built_in() && self.server.speaks_for_itself())
             .then(|| log_message("hello from the server's own stream"));
         let exchange = self.exchange(request, Some(Arc::clone(&session)), out);
         exchange.own_stream(
