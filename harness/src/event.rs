@@ -93,6 +93,8 @@ pub struct Finished {
     pub failures: Vec<Told>,
     /// The command that runs it again.
     pub again: String,
+    /// The command that takes what happened as its snapshot, where only that differs.
+    pub accept: Option<String>,
     /// Where what it left behind was kept.
     pub kept: Option<PathBuf>,
     /// What happened, as text.
@@ -169,13 +171,17 @@ impl Finished {
                 },
             }
         };
+        let again = format!("{rerun}{} --over {}", scenario.name, job.over.word());
+        let differs = |failure: &Failure| matches!(failure, Failure::Snapshot { .. });
+        let only_differs = !outcome.failures.is_empty() && outcome.failures.iter().all(differs);
         Self {
             about: About::of(job),
             passed: outcome.failures.is_empty(),
             slow: scenario.slow,
             took: outcome.took,
             failures: outcome.failures.iter().map(tell).collect(),
-            again: format!("{rerun}{} --over {}", scenario.name, job.over.word()),
+            accept: only_differs.then(|| format!("{again} --accept")),
+            again,
             kept: outcome.kept.as_deref().map(seen_from_here),
             transcript: outcome.transcript,
             stderr: outcome.stderr,
@@ -200,6 +206,8 @@ pub struct Totals {
     pub slow: usize,
     /// How many were asked for and not run: slow ones, and those after the first failure.
     pub not_run: usize,
+    /// How many of those were left out for being slow.
+    pub too_slow: usize,
     /// Snapshots that no scenario asks for; they fail the run.
     pub unreferenced: Vec<PathBuf>,
     /// How long it took.

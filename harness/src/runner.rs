@@ -98,6 +98,7 @@ pub fn run_all(
         }
     });
     totals.not_run = jobs.len() - totals.passed - totals.failed;
+    totals.too_slow = jobs.len() - chosen.len();
     if plan.unreferenced {
         totals.unreferenced = collection.unreferenced();
     }

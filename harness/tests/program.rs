@@ -107,7 +107,14 @@ fn a_scenario_is_new_then_reviewed_then_passes() {
     bench.scenario("topic/echo", ECHO);
     bench.run(&["run"]).says(
         1,
-        &["FAIL", "topic/echo", "there is none yet", ">> raw hello"],
+        &[
+            "FAIL",
+            "topic/echo",
+            "there is none yet",
+            ">> raw hello",
+            "if it is right: stretto-harness run",
+            "topic/echo --over stdio --accept",
+        ],
     );
     assert!(bench.path("snapshots/topic/echo.snap.new").is_file());
     bench
@@ -381,7 +388,7 @@ fn only_the_first_failure_is_run_when_it_must_be_fast() {
     }
     bench
         .run(&["run", "--fail-fast", "--jobs", "1"])
-        .says(1, &["0 passed, 1 failed, 2 not run"]);
+        .says(1, &["0 passed, 1 failed, 2 not run (the run was stopped)"]);
 }
 
 #[test]
@@ -390,7 +397,7 @@ fn slow_ones_run_only_when_asked_for() {
     bench.scenario("echo", &format!("slow = true\n{ECHO}"));
     bench
         .run(&["run", "--accept"])
-        .says(0, &["0 passed, 1 not run"]);
+        .says(0, &["0 passed, 1 not run (slow: --slow)"]);
     bench
         .run(&["run", "--accept", "--slow"])
         .says(0, &["1 passed (1 slow)"]);

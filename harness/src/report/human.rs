@@ -1,6 +1,5 @@
 //! The report on a terminal, or in the log of a build.
 
-use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write};
 use std::time::Duration;
 
@@ -158,6 +157,12 @@ fn why(finished: &Finished) -> String {
         &mut text,
         format_args!("  {DIM}again:{DIM:#} {}\n", finished.again),
     );
+    if let Some(accept) = &finished.accept {
+        append(
+            &mut text,
+            format_args!("  {DIM}if it is right:{DIM:#} {accept}\n"),
+        );
+    }
     text
 }
 
@@ -240,20 +245,23 @@ fn indented(title: &str, text: &str) -> String {
 }
 
 fn summary(total: usize, totals: &Totals) -> String {
-    let mut parts: Vec<Box<dyn Display>> = Vec::new();
+    let mut parts = Vec::new();
     let slow = if totals.slow > 0 {
         format!(" ({} slow)", totals.slow)
     } else {
         String::new()
     };
-    parts.push(Box::new(format!("{} passed{slow}", totals.passed)));
+    parts.push(format!("{} passed{slow}", totals.passed));
     if totals.failed > 0 {
-        parts.push(Box::new(format!("{} failed", totals.failed)));
+        parts.push(format!("{} failed", totals.failed));
     }
-    if totals.not_run > 0 {
-        parts.push(Box::new(format!("{} not run", totals.not_run)));
+    if totals.too_slow > 0 {
+        parts.push(format!("{} not run (slow: --slow)", totals.too_slow));
     }
-    let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+    let stopped = totals.not_run - totals.too_slow;
+    if stopped > 0 {
+        parts.push(format!("{stopped} not run (the run was stopped)"));
+    }
     let mut text = String::new();
     for file in &totals.unreferenced {
         append(

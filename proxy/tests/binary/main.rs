@@ -9,6 +9,7 @@
     reason = "a test whose surroundings are broken has failed"
 )]
 
+mod bounds;
 mod bytes;
 mod command_line;
 mod killed;

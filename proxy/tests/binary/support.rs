@@ -223,9 +223,14 @@ impl Session {
         }
     }
 
+    /// The proxy's process.
+    pub(crate) fn id(&self) -> u32 {
+        self.proxy.id()
+    }
+
     /// Sends the proxy, and nobody else, a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        let proxy = Pid::from_raw(self.proxy.id().cast_signed()).expect("a process id");
+        let proxy = Pid::from_raw(self.id().cast_signed()).expect("a process id");
         kill_process(proxy, signal).expect("the proxy runs");
     }
 
