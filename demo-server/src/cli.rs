@@ -25,8 +25,9 @@ Small MCP servers to try and test the proxy with, over stdio or Streamable HTTP.
 
   --script FILE            in place of a world: a server described by data, or faults around another
   --transcript FILE        append what the server receives, and the faults it plays, as JSON lines
-  --replay LOG...          answer as the servers of recorded sessions did; requests are told apart by
-                           method and params, and equal ones are answered in their recorded order
+  --replay LOG...          answer as the servers of recorded sessions did (a folder is all its sessions);
+                           requests are told apart by method and params, and equal ones are answered
+                           in their recorded order
   --strict                 with --replay: requests come in the recorded order, and all of them, else 1
   --loop                   with --replay: begin anew when the recorded requests are used up
   --pace none|recorded|F   with --replay: take no time, the recorded time, or F times that (default: none)

@@ -13,15 +13,17 @@
 //! was last heard of the host.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use stretto_trace::mcp::{Body, LogError, read_log};
+use stretto_trace::mcp::{Body, LogError, is_side_log, read_log, session_logs};
 
 use crate::protocol::{Call, RpcError};
 use crate::server::Note;
+use crate::voice::say;
 use recording::{Answer, Asked, Key, Recording, Said};
 
 mod nearest;
@@ -68,7 +70,7 @@ impl Pace {
 /// What to replay, and how.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ReplaySettings {
-    /// The logs, in the order of their sessions.
+    /// The logs, in the order of their sessions, and folders of logs.
     pub(crate) logs: Vec<PathBuf>,
     /// Whether requests must come in the recorded order, and all of them.
     pub(crate) strict: bool,
@@ -113,14 +115,34 @@ pub(crate) struct Served {
 }
 
 impl Replay {
-    /// Reads the recorded sessions.
+    /// Reads the recorded sessions. What a flow or a judge wrote beside them is passed over, so
+    /// that all files of a folder may be named.
     ///
     /// # Errors
     ///
-    /// When a log cannot be read.
+    /// When a log cannot be read, or none is there.
     pub(crate) fn load(settings: ReplaySettings) -> Result<Self, LogError> {
-        let mut recording = Recording::default();
+        let mut logs = Vec::new();
         for path in &settings.logs {
+            if path.is_dir() {
+                logs.extend(session_logs(path)?);
+            } else if is_side_log(path) {
+                say(&format!(
+                    "{} is no session log; passed over",
+                    path.display()
+                ));
+            } else {
+                logs.push(path.clone());
+            }
+        }
+        if logs.is_empty() {
+            return Err(LogError::Reading {
+                path: settings.logs.into_iter().next().unwrap_or_default(),
+                source: io::Error::new(io::ErrorKind::NotFound, "no session log is there"),
+            });
+        }
+        let mut recording = Recording::default();
+        for path in &logs {
             recording.add(&read_log(path)?);
         }
         Ok(Self::of(recording, settings))

@@ -129,6 +129,7 @@ tests! {
     replay {
         a_session_is_served_again_lookups_of_the_proxy_included,
         sessions_one_after_the_other_are_one_recording,
+        a_folder_is_its_sessions_and_what_lies_beside_them_is_passed_over,
         ids_are_the_live_ones_and_the_order_is_free,
         an_unrecorded_request_is_told_of_the_nearest,
         a_strict_replay_that_misses_something_fails,

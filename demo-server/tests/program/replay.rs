@@ -69,6 +69,38 @@ pub(crate) fn sessions_one_after_the_other_are_one_recording() {
     );
 }
 
+pub(crate) fn a_folder_is_its_sessions_and_what_lies_beside_them_is_passed_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let session = copy("a.jsonl", &fs::read_to_string(log("shop")).unwrap());
+    let beside = copy("a.flow.jsonl", "{\"no\":\"session\"}\n");
+    let judged = copy("a.confirm.jsonl", "");
+    let input = lines(&sent("shop"));
+    let folder = folder.path().to_str().unwrap();
+    assert_eq!(
+        answers(&["--replay", folder, "--strict"], &input),
+        messages("shop", &["server"])
+    );
+    let output = run(
+        &["--replay", &session, &beside, &judged, "--strict"],
+        &input,
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    for file in [&beside, &judged] {
+        assert!(
+            said.contains(&format!("{file} is no session log; passed over")),
+            "{said}"
+        );
+    }
+    let output = run(&["--replay", &beside], "");
+    assert_eq!(output.status.code(), Some(1));
+}
+
 pub(crate) fn ids_are_the_live_ones_and_the_order_is_free() {
     let mut requests: Vec<Value> = sent("shop")
         .into_iter()

@@ -18,7 +18,9 @@ mod turns;
 
 pub use entry::{Body, Entry, Who, embedded, encode_entry, encode_head};
 pub use header::{Header, LOG_VERSION};
-pub use read::{Log, LogError, ParseError, VERSIONS_READ, read_log, read_logs, session_logs};
+pub use read::{
+    Log, LogError, ParseError, VERSIONS_READ, is_side_log, read_log, read_logs, session_logs,
+};
 pub use result::CallResult;
 pub use tools::{ListedTool, Tools, manifest, manifest_of};
 pub use turns::{CallAt, Effect, EpisodeBuilder, episode, episode_with_answered};

@@ -135,10 +135,17 @@ pub fn session_logs(directory: &Path) -> Result<Vec<PathBuf>, LogError> {
 }
 
 fn is_session_log(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    name.ends_with(b".jsonl")
-        && !name.ends_with(b".flow.jsonl")
-        && !name.ends_with(b".confirm.jsonl")
+    file_name(path).ends_with(b".jsonl") && !is_side_log(path)
+}
+
+/// Whether this is, by its name, what a flow or a judge wrote beside a session log.
+pub fn is_side_log(path: &Path) -> bool {
+    let name = file_name(path);
+    name.ends_with(b".flow.jsonl") || name.ends_with(b".confirm.jsonl")
+}
+
+fn file_name(path: &Path) -> &[u8] {
+    path.file_name().unwrap_or_default().as_encoded_bytes()
 }
 
 /// Why a log could not be had.
