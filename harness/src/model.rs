@@ -6,7 +6,7 @@
 use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -33,19 +33,30 @@ pub(crate) struct Model {
 struct Shared {
     says: Vec<Says>,
     key: String,
-    asked: Mutex<Vec<Asked>>,
+    talk: Mutex<Talk>,
+    /// Told whenever answers are released, and at the end.
+    released: Condvar,
     is_over: AtomicBool,
 }
 
-/// A question that the proxy asked, and what it was told.
+/// What was asked, and what that used up.
+#[derive(Debug)]
+struct Talk {
+    asked: Vec<Asked>,
+    /// How often each line has answered.
+    used: Vec<u64>,
+    /// Which lines hold their answers back.
+    holds: Vec<bool>,
+}
+
+/// A request that the proxy made, and what it was told.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    /// The question's id.
-    pub(crate) question: String,
-    /// What the question was about.
+    /// The ids of its questions, each with what it was told in a few words; with nothing when no
+    /// line of the scenario fits.
+    pub(crate) questions: Vec<(String, Option<String>)>,
+    /// What the questions were about.
     pub(crate) state: Value,
-    /// What it was told, in a few words; nothing when no line of the scenario fits.
-    pub(crate) told: Option<String>,
 }
 
 /// A request, as far as it matters here.
@@ -65,10 +76,16 @@ impl Model {
     pub(crate) fn start(says: Vec<Says>, key: String) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
+        let talk = Talk {
+            asked: Vec::new(),
+            used: vec![0; says.len()],
+            holds: says.iter().map(|says| says.is_held).collect(),
+        };
         let shared = Arc::new(Shared {
             says,
             key,
-            asked: Mutex::new(Vec::new()),
+            talk: Mutex::new(talk),
+            released: Condvar::new(),
             is_over: AtomicBool::new(false),
         });
         let theirs = Arc::clone(&shared);
@@ -88,13 +105,32 @@ impl Model {
 
     /// Everything that was asked so far, in order.
     pub(crate) fn asked(&self) -> Vec<Asked> {
-        lock(&self.shared.asked).clone()
+        lock(&self.shared.talk).asked.clone()
+    }
+
+    /// How often a question with this id was asked so far.
+    pub(crate) fn count(&self, question: &str) -> u64 {
+        let asked = &lock(&self.shared.talk).asked;
+        let questions = asked.iter().flat_map(|asked| &asked.questions);
+        questions.filter(|(id, _)| id == question).count() as u64
+    }
+
+    /// Gives all answers to this question that are held back, those already asked for and those to come.
+    pub(crate) fn release(&self, question: &str) {
+        let mut talk = lock(&self.shared.talk);
+        for (says, holds) in self.shared.says.iter().zip(&mut talk.holds) {
+            *holds &= says.question != question;
+        }
+        self.shared.released.notify_all();
     }
 }
 
 impl Drop for Model {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
+        // Under the lock, so that nobody is about to wait who has not seen that it is over.
+        drop(lock(&self.shared.talk));
+        self.shared.released.notify_all();
         // The wait for a connection ends with one.
         drop(TcpStream::connect(self.address));
         if let Some(listening) = self.listening.take() {
@@ -122,16 +158,24 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-/// Answers the requests of one connection until it ends.
+/// Answers the requests of one connection until it ends, or is cut.
 fn serve(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
     connection.set_read_timeout(Some(SILENCE))?;
     let mut reader = BufReader::new(connection);
     let mut writer = connection;
     while let Some((authorization, body)) = read_request(&mut reader)? {
-        let (status, answer) = answer(shared, authorization.as_deref(), &body);
-        let text = answer.to_string();
+        let Some(Reply {
+            status,
+            text,
+            retry_after,
+        }) = reply(shared, authorization.as_deref(), &body)
+        else {
+            break;
+        };
+        let retry_after =
+            retry_after.map_or_else(String::new, |seconds| format!("Retry-After: {seconds}\r\n"));
         let head = format!(
-            "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\n{retry_after}Content-Length: {}\r\n\r\n",
             text.len()
         );
         writer.write_all(head.as_bytes())?;
@@ -167,32 +211,43 @@ fn read_request(reader: &mut impl io::BufRead) -> io::Result<Option<(Option<Stri
     Ok(Some((authorization, body)))
 }
 
-fn answer(shared: &Shared, authorization: Option<&str>, body: &[u8]) -> (u16, Value) {
-    let refused = |status: u16, why: &str| (status, json!({ "error": why }));
+/// What is sent back.
+struct Reply {
+    status: u16,
+    text: String,
+    /// In seconds.
+    retry_after: Option<u64>,
+}
+
+impl Reply {
+    fn refused(status: u16, why: &str) -> Self {
+        Self {
+            status,
+            text: json!({ "error": why }).to_string(),
+            retry_after: None,
+        }
+    }
+}
+
+/// What a request is answered with; nothing when its connection is cut.
+fn reply(shared: &Shared, authorization: Option<&str>, body: &[u8]) -> Option<Reply> {
     if authorization != Some(&format!("Bearer {}", shared.key)) {
-        return refused(401, "the key is not this run's");
+        return Some(Reply::refused(401, "the key is not this run's"));
     }
     let Ok(request) = serde_json::from_slice::<Request>(body) else {
-        return refused(400, "this is no request");
+        return Some(Reply::refused(400, "this is no request"));
     };
+    let lines = shared.take(&request);
     let mut answers = Map::new();
-    let mut status = None;
-    for (question, asked) in &request.questions {
-        let says = shared
-            .says
-            .iter()
-            .find(|says| says.fits(question, asked, &request.state));
-        lock(&shared.asked).push(Asked {
-            question: question.clone(),
-            state: request.state.clone(),
-            told: says.map(|says| says.told.to_string()),
-        });
-        let Some(says) = says else {
+    let mut last = None;
+    for (question, line) in request.questions.keys().zip(lines) {
+        let Some((place, says)) = line else {
             // Final at once: the run fails anyway, and a client would only try again.
-            status = Some(400);
+            last = Some(Reply::refused(400, "the scenario does not say"));
             continue;
         };
         thread::sleep(says.takes);
+        shared.wait_for_release(place);
         match &says.told {
             Told::Noul(probability) => {
                 answers.insert(
@@ -203,16 +258,71 @@ fn answer(shared: &Shared, authorization: Option<&str>, body: &[u8]) -> (u16, Va
             Told::Choice(probabilities) => {
                 answers.insert(question.clone(), choice(probabilities));
             }
-            Told::Fails(code) => status = Some(*code),
+            Told::Fails {
+                status,
+                retry_after,
+            } => {
+                last = Some(Reply {
+                    retry_after: *retry_after,
+                    ..Reply::refused(*status, "as the scenario says")
+                });
+            }
+            Told::Text(text) => {
+                last = Some(Reply {
+                    status: 200,
+                    text: text.clone(),
+                    retry_after: None,
+                });
+            }
+            Told::Cut => return None,
         }
     }
-    match status {
-        Some(status) => refused(status, "as the scenario says"),
-        None => (
-            200,
-            json!({ "model": format!("{}-stand-in", request.model), "answers": answers,
-                    "usage": { "input_tokens": 0, "output_tokens": 0 } }),
-        ),
+    Some(last.unwrap_or_else(|| {
+        let answer = json!({ "model": format!("{}-stand-in", request.model), "answers": answers,
+            "usage": { "input_tokens": 0, "output_tokens": 0 } });
+        Reply {
+            status: 200,
+            text: answer.to_string(),
+            retry_after: None,
+        }
+    }))
+}
+
+impl Shared {
+    /// Notes a request, and finds the line that answers each of its questions.
+    fn take(&self, request: &Request) -> Vec<Option<(usize, &Says)>> {
+        let mut talk = lock(&self.talk);
+        let mut lines = Vec::new();
+        let mut questions = Vec::new();
+        for (id, question) in &request.questions {
+            let answers = |(place, says): &(usize, &Says)| {
+                let used = talk.used.get(*place).copied().unwrap_or_default();
+                says.times.is_none_or(|times| used < times)
+                    && says.fits(id, question, &request.state)
+            };
+            let line = self.says.iter().enumerate().find(answers);
+            if let Some((place, _)) = line
+                && let Some(used) = talk.used.get_mut(place)
+            {
+                *used += 1;
+            }
+            questions.push((id.clone(), line.map(|(_, says)| says.told.to_string())));
+            lines.push(line);
+        }
+        talk.asked.push(Asked {
+            questions,
+            state: request.state.clone(),
+        });
+        lines
+    }
+
+    /// Waits until the line at this place may answer, or everything is over.
+    fn wait_for_release(&self, place: usize) {
+        let talk = lock(&self.talk);
+        let is_held = |talk: &mut Talk| {
+            talk.holds.get(place) == Some(&true) && !self.is_over.load(Ordering::Acquire)
+        };
+        drop(self.released.wait_while(talk, is_held));
     }
 }
 
@@ -237,7 +347,25 @@ mod tests {
             about: about.map(str::to_owned),
             told,
             takes: Duration::ZERO,
+            times: None,
+            is_held: false,
         }
+    }
+
+    fn fails(status: u16) -> Told {
+        Told::Fails {
+            status,
+            retry_after: None,
+        }
+    }
+
+    /// What each question was told.
+    fn told(model: &Model) -> Vec<Option<String>> {
+        let asked = model.asked().into_iter();
+        asked
+            .flat_map(|asked| asked.questions)
+            .map(|(_, told)| told)
+            .collect()
     }
 
     fn ask(model: &Model, key: &str, body: &Value) -> (u16, Value) {
@@ -297,9 +425,8 @@ mod tests {
         assert_eq!(answer["answers"]["confirmed"]["noul"], json!(0.92));
         let (_, answer) = ask(&model, "k", &question("next", &json!("x")));
         assert_eq!(answer["answers"]["next"]["choice"], json!("a"));
-        let told: Vec<Option<String>> = model.asked().into_iter().map(|asked| asked.told).collect();
         assert_eq!(
-            told,
+            told(&model),
             [
                 Some("0.15".into()),
                 Some("0.92".into()),
@@ -310,19 +437,12 @@ mod tests {
 
     #[test]
     fn a_question_that_no_line_fits_is_remembered_as_such() {
-        let model = Model::start(
-            vec![says("confirmed", None, Told::Fails(503))],
-            "k".to_owned(),
-        )
-        .unwrap();
+        let model =
+            Model::start(vec![says("confirmed", None, fails(503))], "k".to_owned()).unwrap();
         assert_eq!(ask(&model, "k", &question("confirmed", &json!("x"))).0, 503);
         assert_eq!(ask(&model, "k", &question("proposed", &json!("x"))).0, 400);
-        let asked = model.asked();
-        assert_eq!(asked[0].told.as_deref(), Some("fails with 503"));
-        assert_eq!(
-            (asked[1].question.as_str(), &asked[1].told),
-            ("proposed", &None)
-        );
+        assert_eq!(told(&model), [Some("fails with 503".into()), None]);
+        assert_eq!(model.count("proposed"), 1);
     }
 
     #[test]
@@ -333,5 +453,53 @@ mod tests {
             401
         );
         assert!(model.asked().is_empty());
+    }
+
+    #[test]
+    fn a_line_that_answers_once_leaves_the_next_question_to_the_lines_below() {
+        let once = Says {
+            times: Some(1),
+            ..says("confirmed", None, fails(429))
+        };
+        let lines = vec![once, says("confirmed", None, Told::Noul(0.9))];
+        let model = Model::start(lines, "k".to_owned()).unwrap();
+        let asked = || ask(&model, "k", &question("confirmed", &json!("x"))).0;
+        assert_eq!([asked(), asked(), asked()], [429, 200, 200]);
+    }
+
+    #[test]
+    fn an_answer_that_is_held_back_comes_when_it_is_released() {
+        let held = Says {
+            is_held: true,
+            ..says("confirmed", None, Told::Noul(0.9))
+        };
+        let model = Model::start(vec![held], "k".to_owned()).unwrap();
+        thread::scope(|scope| {
+            let asking = scope.spawn(|| ask(&model, "k", &question("confirmed", &json!("x"))).0);
+            while model.count("confirmed") == 0 {
+                thread::yield_now();
+            }
+            assert!(!asking.is_finished());
+            model.release("confirmed");
+            assert_eq!(asking.join().unwrap(), 200);
+        });
+        assert_eq!(ask(&model, "k", &question("confirmed", &json!("x"))).0, 200);
+    }
+
+    #[test]
+    fn a_connection_is_cut_without_a_word() {
+        let lines = vec![says("confirmed", None, Told::Cut)];
+        let model = Model::start(lines, "k".to_owned()).unwrap();
+        let mut stream = TcpStream::connect(model.address).unwrap();
+        let body = question("confirmed", &json!("x")).to_string();
+        let head = format!(
+            "POST / HTTP/1.1\r\nauthorization: Bearer k\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, b"");
+        assert_eq!(told(&model), [Some("a cut connection".into())]);
     }
 }

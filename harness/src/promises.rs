@@ -42,6 +42,8 @@ struct Run<'a> {
     log: Option<Vec<LogLine<'a>>>,
     /// Whether the proxy may have kept a line: it is to check calls, or said something of its own on the wire.
     is_active: bool,
+    /// Whether a call may reach the server after lines that the host sent later: it waits for the judge.
+    may_hold: bool,
 }
 
 /// The promises that the run broke.
@@ -52,11 +54,8 @@ pub(crate) fn check(scenario: &Scenario, record: &Record) -> Vec<Failure> {
         _ => None,
     };
     // A call that nobody waits for may also be dropped without a word on the wire.
-    let acts = ["--guards", "--commit"];
-    let is_active = scenario
-        .proxy
-        .iter()
-        .any(|word| acts.contains(&word.as_str()))
+    let has = |option: &&str| scenario.proxy.iter().any(|word| word == option);
+    let is_active = ["--guards", "--commit", "--flow"].iter().any(has)
         || log
             .as_ref()
             .is_none_or(|log| log.iter().any(|line| line.from == "proxy"));
@@ -65,6 +64,7 @@ pub(crate) fn check(scenario: &Scenario, record: &Record) -> Vec<Failure> {
         record,
         log,
         is_active,
+        may_hold: has(&"--confirm-judge"),
     };
     PROMISES
         .iter()
@@ -103,7 +103,8 @@ fn to_the_server(run: &Run<'_>) -> Option<String> {
     }
     let own: Vec<&str> = run.logged("proxy");
     let mut sent = run.record.sent.iter();
-    let mut skipped = 0;
+    // What the host sent before a line that has arrived, and what has not arrived itself.
+    let mut skipped: Vec<&Vec<u8>> = Vec::new();
     for received in &server.received {
         let Received::Line(line) = received else {
             continue;
@@ -117,11 +118,14 @@ fn to_the_server(run: &Run<'_>) -> Option<String> {
         if is_own(&message) || own.contains(&as_logged(line).as_str()) {
             continue;
         }
-        // In active mode the proxy may keep a line from the server.
+        // In active mode the proxy may keep a line from the server, or hold it for a while.
         match sent.clone().position(|other| same(&other)) {
             Some(gap) if run.is_active => {
-                skipped += gap;
-                sent.nth(gap);
+                skipped.extend(sent.by_ref().take(gap));
+                sent.next();
+            }
+            None if run.may_hold && skipped.contains(&line) => {
+                skipped.retain(|held| *held != line);
             }
             _ => {
                 let next = sent
@@ -137,7 +141,6 @@ fn to_the_server(run: &Run<'_>) -> Option<String> {
         }
     }
     // What is missing at the end is what a server that had ended could not receive any more.
-    let _ = skipped;
     None
 }
 
@@ -511,11 +514,13 @@ fn faults_of(server: &Server) -> Vec<String> {
 
 /// The model was asked only what the scenario lets it answer.
 fn oracle(run: &Run<'_>) -> Option<String> {
-    let asked = run.record.asked.iter().find(|asked| asked.told.is_none())?;
-    Some(format!(
-        "no line of `oracle` fits the question {}, about {}",
-        asked.question, asked.state
-    ))
+    run.record.asked.iter().find_map(|asked| {
+        let (question, _) = asked.questions.iter().find(|(_, told)| told.is_none())?;
+        Some(format!(
+            "no line of `oracle` fits the question {question}, about {}",
+            asked.state
+        ))
+    })
 }
 
 /// The proxy ended by a code or a signal that its table of exits has.

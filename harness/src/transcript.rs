@@ -215,14 +215,18 @@ fn http_gist(request: &HttpRequest) -> Vec<String> {
     lines
 }
 
-/// What the model was asked about, and what it said.
+/// What the model was asked about, and what it said: a line for each request.
 fn asked(record: &Record) -> Option<String> {
     let lines = record.asked.iter().map(|asked| {
-        let told = asked
-            .told
-            .as_deref()
-            .unwrap_or("nothing that the scenario knows");
-        format!("{} → {told}, about {}", asked.question, asked.state)
+        let told: Vec<String> = asked
+            .questions
+            .iter()
+            .map(|(question, told)| {
+                let told = told.as_deref().unwrap_or("nothing that the scenario knows");
+                format!("{question} → {told}")
+            })
+            .collect();
+        format!("{}, about {}", told.join("; "), asked.state)
     });
     (!record.asked.is_empty()).then(|| section(record, "model asked", lines))
 }

@@ -1,7 +1,9 @@
 //! Questions on their way to a System-One model.
 
+use std::collections::HashMap;
+
 use stretto_oracle::{Answered, AskError, Oracle, Request, Response};
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinSet};
 use tracing::warn;
 
 use crate::session::Ticket;
@@ -12,7 +14,9 @@ use crate::session::Ticket;
 #[derive(Debug, Default)]
 pub(crate) struct Asker {
     oracle: Option<Oracle>,
-    asked: JoinSet<(Ticket, Result<Answered, AskError>)>,
+    asked: JoinSet<Result<Answered, AskError>>,
+    /// Whose question each task asks.
+    tickets: HashMap<Id, Ticket>,
     has_said_not_kept: bool,
 }
 
@@ -31,8 +35,8 @@ impl Asker {
         let Some(oracle) = self.oracle.clone() else {
             return;
         };
-        self.asked
-            .spawn(async move { (ticket, oracle.ask(request).await) });
+        let task = self.asked.spawn(async move { oracle.ask(request).await });
+        self.tickets.insert(task.id(), ticket);
     }
 
     /// Whether any question is open.
@@ -43,11 +47,14 @@ impl Asker {
     /// The next answer, or why there is none, on one line. For ever pending when nothing is asked. Cancel safe.
     pub(crate) async fn next(&mut self) -> (Ticket, Result<Response, String>) {
         loop {
-            match self.asked.join_next().await {
-                Some(Ok((ticket, answer))) => return (ticket, self.unpack(answer)),
-                // A task that was dropped or broke: nothing can be said about its question.
-                Some(Err(_)) => {}
-                None => std::future::pending::<()>().await,
+            let (task, answer) = match self.asked.join_next_with_id().await {
+                Some(Ok(done)) => done,
+                // Whoever waits for it goes on without it, whatever broke.
+                Some(Err(error)) => (error.id(), Err(AskError::Ending)),
+                None => std::future::pending().await,
+            };
+            if let Some(ticket) = self.tickets.remove(&task) {
+                return (ticket, self.unpack(answer));
             }
         }
     }

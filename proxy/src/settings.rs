@@ -44,9 +44,9 @@ pub(crate) enum SettingsError {
     NotANumber(&'static str),
     #[error(
         "{}: its arbiter asks the System-One model, and there is no key: set TYPESAFE_API_KEY, or \
-         TYPESAFE_API_KEY_FILE to a file that holds it, or use --flow-decider reach", .0.display()
+         TYPESAFE_API_KEY_FILE to a file that holds it, or use --flow-decider {}", .path.display(), .instead.name()
     )]
-    NoKey(PathBuf),
+    NoKey { path: PathBuf, instead: Decider },
     #[error("setting up the System-One model")]
     Oracle(#[from] stretto_oracle::SettingsError),
     #[error("setting up the System-One model")]
@@ -124,7 +124,15 @@ impl Settings {
         if asking_flow.is_some() || cli.confirm_judge.is_some() {
             let answering = Answering::of(cli)?;
             if let (Some(flow), true) = (asking_flow, answering.has_no_key) {
-                return Err(SettingsError::NoKey(flow.path.clone()));
+                let can_reach = flow.flow.check_decider(Decider::Reach).is_ok();
+                return Err(SettingsError::NoKey {
+                    path: flow.path.clone(),
+                    instead: if can_reach {
+                        Decider::Reach
+                    } else {
+                        Decider::Habit
+                    },
+                });
             }
             judge = JudgeSettings::of(cli, &answering)?;
             oracle = Some(answering.oracle);

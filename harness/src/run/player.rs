@@ -255,6 +255,24 @@ impl<'a> Player<'a> {
                 let what = self.filled(what)?;
                 self.reached_server(&what, *times)
             }
+            Act::ReachedModel { question, times } => {
+                self.flush();
+                let question = self.filled(question)?;
+                let stage = self.stage;
+                self.reached("the model", &question, *times, || stage.asked(&question))
+            }
+            Act::Release(question) => {
+                self.flush();
+                let question = self.filled(question)?;
+                self.did(&format!("has the model answer {question}"));
+                self.stage.release(&question);
+                Ok(())
+            }
+            Act::Written(path) => {
+                self.flush();
+                let path = self.filled(path)?;
+                self.is_written(&path)
+            }
             Act::Stderr(text) => {
                 self.flush();
                 let text = self.filled(text)?;
@@ -568,16 +586,26 @@ impl<'a> Player<'a> {
         })
     }
 
-    /// Waits until the server has it so often; what must not have come cannot be waited for.
     fn reached_server(&mut self, what: &str, times: Option<u64>) -> Result<(), Wrong> {
+        let stage = self.stage;
+        self.reached("the server", what, times, || {
+            let record = stage.server_record();
+            record.map(|record| record.count(what)).unwrap_or_default()
+        })
+    }
+
+    /// Waits until somebody has it so often; what must not have come cannot be waited for.
+    fn reached(
+        &mut self,
+        whom: &str,
+        what: &str,
+        times: Option<u64>,
+        count: impl Fn() -> u64,
+    ) -> Result<(), Wrong> {
         let deadline = Instant::now() + self.stage.patience;
         let wanted = times.unwrap_or(1);
         loop {
-            let count = self
-                .stage
-                .server_record()
-                .map(|record| record.count(what))
-                .unwrap_or_default();
+            let count = count();
             let is_enough = if times.is_some() {
                 count == wanted
             } else {
@@ -597,12 +625,28 @@ impl<'a> Player<'a> {
                     "at least once".to_owned()
                 };
                 return Err(Wrong {
-                    expected: format!("{what} to have reached the server {how_often}"),
+                    expected: format!("{what} to have reached {whom} {how_often}"),
                     came: format!("it has reached it {count}×"),
                 });
             }
             std::thread::sleep(BEAT);
         }
+    }
+
+    /// Waits until a file is there, as one that is renamed into its place is.
+    fn is_written(&mut self, path: &str) -> Result<(), Wrong> {
+        let deadline = Instant::now() + self.stage.patience;
+        let place = self.stage.in_folder(path);
+        while !place.is_file() {
+            if Instant::now() >= deadline || process::is_stopped() {
+                return Err(Wrong {
+                    expected: format!("the file {path} to be in the run's folder"),
+                    came: "it is not".to_owned(),
+                });
+            }
+            std::thread::sleep(BEAT);
+        }
+        Ok(())
     }
 
     /// Waits until a log holds this: the proxy writes it beside everything else.

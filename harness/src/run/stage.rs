@@ -383,6 +383,23 @@ impl Stage {
         }
     }
 
+    /// How often a question with this id has reached the model.
+    pub(super) fn asked(&self, question: &str) -> u64 {
+        self.model.as_ref().map_or(0, |model| model.count(question))
+    }
+
+    /// Has the model give the answers to this question that it holds back.
+    pub(super) fn release(&self, question: &str) {
+        if let Some(model) = &self.model {
+            model.release(question);
+        }
+    }
+
+    /// A path in the run's folder.
+    pub(super) fn in_folder(&self, path: &str) -> PathBuf {
+        self.dir.join(path)
+    }
+
     /// Paths below `$DIR` that the command line names, in full or from there.
     fn named_files(&self) -> Vec<PathBuf> {
         let below = |word: &String| {

@@ -138,6 +138,12 @@ pub(crate) struct StepForm {
     pub(crate) think: Option<Text>,
     /// Verb: checks how often a call of this tool, or a message of this method, has reached the server.
     pub(crate) reached_server: Option<Text>,
+    /// Verb: waits until a question with this id has reached the model.
+    pub(crate) reached_model: Option<Text>,
+    /// Verb: has the model give its answers to this question that are held back, now and from now on.
+    pub(crate) release: Option<Text>,
+    /// Verb: waits until this file is in `$DIR`.
+    pub(crate) written: Option<Text>,
     /// Verb: waits until what the proxy and the server wrote to stderr holds this.
     pub(crate) stderr: Option<Text>,
     /// Verb: waits until a log in `$DIR` holds this text.
@@ -187,7 +193,7 @@ pub(crate) struct StepForm {
     pub(crate) end: Option<Text>,
     /// With `say`: the words.
     pub(crate) text: Option<Text>,
-    /// With `reached_server`: exactly so often. Without it: at least once.
+    /// With `reached_server` and `reached_model`: exactly so often. Without it: at least once.
     #[schemars(schema_with = "count_schema")]
     pub(crate) times: Option<u64>,
 

@@ -24,8 +24,18 @@ pub(crate) struct OracleForm {
     choice: Option<BTreeMap<String, f64>>,
     /// Answers with this HTTP status, and nothing else.
     fails: Option<u16>,
+    /// With `fails`: asks the client to come again after so many seconds.
+    retry_after: Option<u64>,
+    /// Answers with this text, whatever it is, as if it were a response.
+    says: Option<String>,
+    /// `true`: cuts the connection in place of an answer.
+    cuts: Option<bool>,
     /// How long the answer takes, such as `"300ms"`. Without it: no time.
     takes: Option<String>,
+    /// `true`: the answer is held back until a step releases it.
+    held: Option<bool>,
+    /// Answers so often, and then no more. Without it: as often as it is asked.
+    times: Option<u64>,
 }
 
 /// One thing that the model says.
@@ -35,6 +45,10 @@ pub(crate) struct Says {
     pub(crate) about: Option<String>,
     pub(crate) told: Told,
     pub(crate) takes: Duration,
+    /// Whether the answer waits for a step that releases it.
+    pub(crate) is_held: bool,
+    /// How often it answers; without a limit when there is none.
+    pub(crate) times: Option<u64>,
 }
 
 /// An answer.
@@ -42,7 +56,15 @@ pub(crate) struct Says {
 pub(crate) enum Told {
     Noul(f64),
     Choice(BTreeMap<String, f64>),
-    Fails(u16),
+    Fails {
+        status: u16,
+        /// In seconds.
+        retry_after: Option<u64>,
+    },
+    /// The text of a response, or of what should be one.
+    Text(String),
+    /// The connection ends.
+    Cut,
 }
 
 impl fmt::Display for Told {
@@ -56,10 +78,25 @@ impl fmt::Display for Told {
                     .collect();
                 f.write_str(&options.join(", "))
             }
-            Self::Fails(status) => write!(f, "fails with {status}"),
+            Self::Fails {
+                status,
+                retry_after: None,
+            } => write!(f, "fails with {status}"),
+            Self::Fails {
+                status,
+                retry_after: Some(seconds),
+            } => write!(
+                f,
+                "fails with {status}, to be asked again after {seconds} s"
+            ),
+            Self::Text(text) => write!(f, "the text {text:?}"),
+            Self::Cut => f.write_str("a cut connection"),
         }
     }
 }
+
+const NO_PROBABILITY: &str =
+    "a probability is between 0 and 1, and a choice has at least one option";
 
 /// Reads a line.
 ///
@@ -68,21 +105,39 @@ impl fmt::Display for Told {
 /// What is wrong with it, for the line's place.
 pub(crate) fn read(form: OracleForm) -> Result<Says, String> {
     let is_probability = |p: &f64| (0.0..=1.0).contains(p);
-    let told = match (form.noul, form.choice, form.fails) {
-        (Some(p), None, None) if is_probability(&p) => Told::Noul(p),
-        (None, Some(choice), None) if !choice.is_empty() && choice.values().all(is_probability) => {
-            Told::Choice(choice)
+    if form.retry_after.is_some() && form.fails.is_none() {
+        return Err("`retry_after` goes with `fails`".to_owned());
+    }
+    if form.cuts == Some(false) || form.held == Some(false) {
+        return Err("`cuts` and `held` are true or left out".to_owned());
+    }
+    let is_cut = form.cuts.is_some();
+    let told = match (form.noul, form.choice, form.fails, form.says) {
+        (Some(p), None, None, None) if !is_cut => is_probability(&p)
+            .then_some(Told::Noul(p))
+            .ok_or(NO_PROBABILITY)?,
+        (None, Some(choice), None, None) if !is_cut => {
+            let is_one = !choice.is_empty() && choice.values().all(is_probability);
+            is_one
+                .then_some(Told::Choice(choice))
+                .ok_or(NO_PROBABILITY)?
         }
-        (None, None, Some(status)) if (400..=599).contains(&status) => Told::Fails(status),
-        (None, None, Some(status)) => {
-            return Err(format!("`fails` is a status from 400 to 599, not {status}"));
+        (None, None, Some(status), None) if !is_cut => {
+            if !(400..=599).contains(&status) {
+                return Err(format!("`fails` is a status from 400 to 599, not {status}"));
+            }
+            Told::Fails {
+                status,
+                retry_after: form.retry_after,
+            }
         }
-        (Some(_), None, None) | (None, Some(_), None) => {
+        (None, None, None, Some(text)) if !is_cut => Told::Text(text),
+        (None, None, None, None) if is_cut => Told::Cut,
+        _ => {
             return Err(
-                "a probability is between 0 and 1, and a choice has at least one option".to_owned(),
+                "an oracle's line says one of noul, choice, fails, says and cuts".to_owned(),
             );
         }
-        _ => return Err("an oracle's line says one of noul, choice and fails".to_owned()),
     };
     let takes = form
         .takes
@@ -94,6 +149,8 @@ pub(crate) fn read(form: OracleForm) -> Result<Says, String> {
         about: form.about,
         told,
         takes,
+        is_held: form.held.unwrap_or_default(),
+        times: form.times,
     })
 }
 

@@ -33,7 +33,11 @@ pub(crate) fn check(steps: &[(Range<usize>, Step)], server: &Server) -> Option<(
         };
         let looks_back = matches!(
             step.act,
-            Act::ReachedServer { .. } | Act::Stderr(_) | Act::Logged(_)
+            Act::ReachedServer { .. }
+                | Act::ReachedModel { .. }
+                | Act::Stderr(_)
+                | Act::Logged(_)
+                | Act::Written(_)
         );
         if let Some(exit) = exited
             && !looks_back
@@ -209,8 +213,12 @@ fn step_texts(step: &Step) -> Vec<&str> {
         }
         | Act::Say { text, .. }
         | Act::Stderr(text)
-        | Act::Logged(text) => found.push(text),
-        Act::ReachedServer { what, .. } => found.push(what),
+        | Act::Logged(text)
+        | Act::Written(text)
+        | Act::Release(text) => found.push(text),
+        Act::ReachedServer { what, .. } | Act::ReachedModel { question: what, .. } => {
+            found.push(what);
+        }
         Act::Raw {
             bytes: RawBytes::Bytes(_),
             ..

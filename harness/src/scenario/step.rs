@@ -59,8 +59,15 @@ pub(crate) enum Act {
         what: String,
         times: Option<u64>,
     },
+    ReachedModel {
+        question: String,
+        times: Option<u64>,
+    },
+    /// The model gives the answers to this question that it holds back.
+    Release(String),
     Stderr(String),
     Logged(String),
+    Written(String),
     StopReading,
     ReadOn,
     Close(HostEnd),
@@ -209,7 +216,7 @@ impl Ids {
 }
 
 const VERBS: &str = "handshake, request, call, notify, answer, raw, bytes, expect, say, think, reached_server, \
-                     stderr, logged, stop_reading, read_on, close, signal, exit";
+                     reached_model, release, stderr, logged, written, stop_reading, read_on, close, signal, exit";
 
 /// Reads a step. `ids` grows by the ids it uses.
 ///
@@ -339,6 +346,15 @@ pub(crate) fn read(form: StepForm, line: usize, ids: &mut Ids) -> Result<Step, S
             what,
             times: form.times,
         }
+    } else if let Some(question) = form.reached_model {
+        Act::ReachedModel {
+            question,
+            times: form.times,
+        }
+    } else if let Some(question) = form.release {
+        Act::Release(question)
+    } else if let Some(path) = form.written {
+        Act::Written(path)
     } else if let Some(text) = form.stderr {
         Act::Stderr(text)
     } else if let Some(text) = form.logged {
@@ -381,6 +397,9 @@ fn verbs_of(form: &StepForm) -> Vec<&'static str> {
         ("say", form.say.is_some()),
         ("think", form.think.is_some()),
         ("reached_server", form.reached_server.is_some()),
+        ("reached_model", form.reached_model.is_some()),
+        ("release", form.release.is_some()),
+        ("written", form.written.is_some()),
         ("stderr", form.stderr.is_some()),
         ("logged", form.logged.is_some()),
         ("stop_reading", form.stop_reading.is_some()),
@@ -411,7 +430,11 @@ fn companions_fit(form: &StepForm, verb: &str) -> Result<(), String> {
         ("error", form.error.is_some(), &["answer"]),
         ("end", form.end.is_some(), &["raw", "bytes"]),
         ("text", form.text.is_some(), &["say"]),
-        ("times", form.times.is_some(), &["reached_server"]),
+        (
+            "times",
+            form.times.is_some(),
+            &["reached_server", "reached_model"],
+        ),
         ("contains", form.contains.is_some(), &waits),
         ("lacks", form.lacks.is_some(), &waits),
         ("exactly", form.exactly.is_some(), &waits),

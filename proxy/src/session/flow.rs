@@ -259,18 +259,26 @@ impl Active {
                 return;
             }
         };
-        if let Err(error) = answer {
-            acts.push(Act::Say(format!(
-                "the flow hands back after {}: {error}",
-                running.call.tool
-            )));
-        }
+        let is_answered = answer.is_ok();
         let answer = answer.as_ref().map_err(String::as_str);
         let task_id = serving.settings.task_id.clone();
         let decision = serving
             .live
             .flow()
             .settle(question.open, &question.key, &task_id, answer);
+        // Every answer that can be used gives the options probabilities.
+        if let (true, Verdict::HandBack { reason }) = (decision.probs.is_empty(), &decision.verdict)
+        {
+            let what_to_do = if is_answered {
+                format!("; delete the cached answer {} to ask again", question.key)
+            } else {
+                String::new()
+            };
+            acts.push(Act::Say(format!(
+                "the flow hands back after {}: {reason}{what_to_do}",
+                running.call.tool
+            )));
+        }
         self.decided(at, question.asked, &question.site, decision, acts);
     }
 
@@ -407,9 +415,7 @@ impl Active {
 
     /// The host does not want the held result any more.
     pub(super) fn drop_run(&mut self, at: Millis, acts: &mut Vec<Act>) {
-        if let Some(serving) = self.serving_mut() {
-            serving.running = None;
-        }
+        self.take_running();
         self.give_up(
             at,
             &Purpose::Lookup,
@@ -418,12 +424,18 @@ impl Active {
         );
     }
 
+    /// The run under way, which goes on no more: an answer that it waits for is given up.
+    fn take_running(&mut self) -> Option<Running> {
+        let running = self.serving.as_mut()?.running.take()?;
+        if let Step::Asking(question) = &running.step {
+            self.questions.give_up(question.ticket);
+        }
+        Some(running)
+    }
+
     /// Ends the run: its line, if it has one, and the held result with what was found.
     fn hand_back(&mut self, record: Option<&RunRecord>, acts: &mut Vec<Act>) {
-        let Some(running) = self
-            .serving_mut()
-            .and_then(|serving| serving.running.take())
-        else {
+        let Some(running) = self.take_running() else {
             return;
         };
         if let Some(record) = record {

@@ -27,6 +27,8 @@ pub(crate) struct Judging {
     /// In the order in which they were read; the first one's question is with the model.
     held: VecDeque<Held>,
     open: Option<Ticket>,
+    /// Whether it was said that the session's questions are used up.
+    has_said_spent: bool,
 }
 
 /// A call that waits for the judge.
@@ -60,6 +62,7 @@ impl Judging {
             listings: Listings::default(),
             held: VecDeque::new(),
             open: None,
+            has_said_spent: false,
         }
     }
 
@@ -82,12 +85,14 @@ impl Judging {
         self.held.iter().position(|held| matches(&held.then))
     }
 
-    /// Lets go of a call. The question that is open about it is not waited for any more.
-    fn remove(&mut self, position: usize) -> Option<Held> {
+    /// Lets go of a call, and returns the question that is open about it.
+    fn remove(&mut self, position: usize) -> Option<Ticket> {
+        drop(self.held.remove(position));
         if position == 0 {
-            self.open = None;
+            self.open.take()
+        } else {
+            None
         }
-        self.held.remove(position)
     }
 }
 
@@ -154,14 +159,13 @@ impl Active {
             return;
         }
         judging.open = None;
-        if let Some(first) = judging.held.front_mut() {
-            if let Err(error) = &answer {
-                acts.push(Act::Say(format!(
-                    "the judge could not say whether {} was confirmed: {error}",
-                    first.tool
-                )));
-            }
-            first.judgment.answered(answer);
+        if let Some(first) = judging.held.front_mut()
+            && let Some(error) = first.judgment.answered(answer)
+        {
+            acts.push(Act::Say(format!(
+                "the judge could not say whether {} was confirmed: {error}",
+                first.tool
+            )));
         }
         self.ask_judge(at, acts);
     }
@@ -175,6 +179,14 @@ impl Active {
             SideLog::Confirm,
             entry.expect("an entry is text, numbers and JSON"),
         ));
+        if let (Some(skipped), Some(judging)) = (&judged.entry.skipped, &mut self.judging)
+            && !judging.has_said_spent
+        {
+            judging.has_said_spent = true;
+            acts.push(Act::Say(format!(
+                "the judge asks nothing more, and refuses nothing more: {skipped}"
+            )));
+        }
         if let Some(reason) = &judged.refusal {
             acts.push(Act::Say(format!("refused {}: {reason}", held.tool)));
         }
@@ -237,16 +249,21 @@ impl Active {
         let Some(position) = judging.position(matches) else {
             return false;
         };
-        judging.remove(position);
+        if let Some(ticket) = judging.remove(position) {
+            self.questions.give_up(ticket);
+        }
         self.ask_judge(at, acts);
         true
     }
 
     /// The server has gone: nobody is left to run what waits.
     pub(super) fn drop_all_held_calls(&mut self) {
-        if let Some(judging) = &mut self.judging {
-            judging.open = None;
-            drop(mem::take(&mut judging.held));
+        let Some(judging) = &mut self.judging else {
+            return;
+        };
+        drop(mem::take(&mut judging.held));
+        if let Some(ticket) = judging.open.take() {
+            self.questions.give_up(ticket);
         }
     }
 }

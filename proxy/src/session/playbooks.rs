@@ -80,8 +80,11 @@ impl Play {
 
     /// The model answers the oldest open question.
     fn answers(&mut self, answer: Result<f64, &str>) -> Vec<String> {
+        self.is_told(answer.map(confirmed).map_err(str::to_owned))
+    }
+
+    fn is_told(&mut self, answer: Result<Response, String>) -> Vec<String> {
         let ticket = self.asked.remove(0);
-        let answer = answer.map(confirmed).map_err(str::to_owned);
         self.event(Event::Answered(ticket, answer))
     }
 
@@ -228,8 +231,13 @@ fn judging() -> Options {
 
 /// The flow of the demo shop: after an email, the user's details and both orders.
 fn serving_with(limits: Limits, is_shadow: bool, granted: Option<&[&str]>) -> Options {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("crates/stretto-flow/tests/data/flows/shop.flow.json");
+    serving_flow("shop", limits, is_shadow, granted)
+}
+
+fn serving_flow(name: &str, limits: Limits, is_shadow: bool, granted: Option<&[&str]>) -> Options {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!(
+        "crates/stretto-flow/tests/data/flows/{name}.flow.json"
+    ));
     let flow = Arc::new(Flow::load(&path).unwrap());
     let settings = stretto_flow::Settings::new(flow.default_decider(), "task");
     let granted = granted.map(|tools| tools.iter().map(|&tool| tool.to_owned()).collect());
@@ -465,8 +473,9 @@ mod guards {
 mod judge {
     use super::*;
 
-    fn held() -> Play {
-        let mut play = Play::new(judging());
+    /// A session in which the customer has agreed to a change that the guards let pass.
+    fn agreed(options: Options) -> Play {
+        let mut play = Play::new(options);
         play.says("user", "I am c7@example.com, cancel #W7a");
         play.host(find(1));
         play.server(result(1, "user_7"));
@@ -477,6 +486,11 @@ mod judge {
         ));
         play.says("assistant", "Shall I cancel #W7a?");
         play.says("user", "yes please");
+        play
+    }
+
+    fn held() -> Play {
+        let mut play = agreed(judging());
         assert_eq!(play.host(write(4)), ["ask"]);
         play
     }
@@ -557,8 +571,52 @@ mod judge {
     fn a_cancelled_call_is_dropped_unsent_and_unanswered() {
         let mut play = held();
         assert_eq!(play.host(cancel(4)), [""; 0]);
+        assert!(!play.session.is_waiting(), "its answer is not waited for");
         assert_eq!(play.answers(Ok(0.9)), [""; 0], "the answer comes too late");
         assert_eq!(play.host_closes(), ["close server"]);
+    }
+
+    #[test]
+    fn a_cancelled_call_makes_way_for_the_next_one() {
+        let mut play = held();
+        play.host(write(5));
+        assert_eq!(play.host(cancel(4)), ["ask"]);
+        // The first answer is about the call that is gone.
+        assert_eq!(play.answers(Ok(0.1)), [""; 0]);
+        assert_eq!(play.answers(Ok(0.9)), [to_server(&write(5))]);
+    }
+
+    #[test]
+    fn an_answer_to_another_question_refuses_nothing_and_is_said() {
+        let mut play = held();
+        let other = r#"{"model": "m", "answers": {"proposed": {"type": "noul", "noul": 0.01}}}"#;
+        assert_eq!(
+            play.is_told(Ok(Response::parse(other.as_bytes()).unwrap())),
+            [to_server(&write(4))]
+        );
+        assert!(play.said.last().unwrap().contains("no yes-or-no answer"));
+    }
+
+    #[test]
+    fn that_the_questions_are_used_up_is_said_once() {
+        let judge = Judge {
+            is_enforced: true,
+            ..Judge::new("jev-latest")
+        };
+        let mut play = agreed(Options {
+            judging: Some(Judging::new(judge, 0)),
+            ..judging()
+        });
+        for id in [4, 5] {
+            assert_eq!(play.host(write(id)), [to_server(&write(id))]);
+        }
+        assert_eq!(
+            play.said,
+            [
+                "the judge asks nothing more, and refuses nothing more: the session's questions \
+                 are used up; --confirm-questions allows more"
+            ]
+        );
     }
 
     #[test]
@@ -582,6 +640,7 @@ mod judge {
     fn a_server_that_goes_takes_the_held_call_with_it() {
         let mut play = held();
         assert_eq!(play.server_closes(), [""; 0]);
+        assert!(!play.session.is_waiting());
         assert_eq!(play.answers(Ok(0.9)), [""; 0]);
     }
 
@@ -609,6 +668,147 @@ mod judge {
         assert!(told[0].starts_with("server (own) "), "{told:?}");
         assert_eq!(told[1], "close server");
         assert!(answer_text(&play.server(result("stretto-1", "done"))).ends_with(":\ndone"));
+    }
+}
+
+mod arbiter {
+    use super::*;
+
+    /// A session whose flow has just asked the model what comes after call 1.
+    fn asking_with(limits: Limits) -> Play {
+        let name = "retail-5-sessions-shipped-arbiter";
+        let mut play = Play::new(serving_flow(name, limits, false, None));
+        assert_eq!(play.host(find(1)), [to_server(&find(1))]);
+        assert_eq!(play.server(result(1, "user_7")), ["ask"]);
+        play
+    }
+
+    fn asking() -> Play {
+        asking_with(LIMITS)
+    }
+
+    /// The model is sure of a lookup.
+    fn sure(lookup: &str) -> Response {
+        let answers = json!({
+            "next": {"type": "choice", "choice": lookup, "probabilities": {lookup: 0.9, "respond": 0.1}, "confidence": 0.9},
+            "go_on": {"type": "noul", "noul": 0.95},
+        });
+        let text = json!({"model": "m", "answers": answers}).to_string();
+        Response::parse(text.as_bytes()).unwrap()
+    }
+
+    fn first_lookup() -> String {
+        own_call(1, "get_user_details", json!({"user_id": "user_7"}))
+    }
+
+    #[test]
+    fn what_the_model_is_sure_of_is_looked_up_and_the_next_question_follows_its_result() {
+        let mut play = asking();
+        play.later(650);
+        assert_eq!(play.is_told(Ok(sure("get_user_details"))), [first_lookup()]);
+        assert_eq!(play.flow_notes()[0]["ms"], 650);
+        assert_eq!(play.server(result("stretto-1", &details())), ["ask"]);
+    }
+
+    #[test]
+    fn only_the_held_result_waits_for_the_model() {
+        let mut play = asking();
+        let ping = request(2, "ping");
+        assert_eq!(play.host(&ping), [to_server(&ping)]);
+        assert_eq!(play.server(result(2, "x")), [to_host(&result(2, "x"))]);
+        let other = call(3, "get_order_details", json!({"order_id": "#W7a"}));
+        assert_eq!(play.host(&other), [to_server(&other)]);
+        let returned = result(3, "{}");
+        assert_eq!(
+            play.server(&returned),
+            [to_host(&returned)],
+            "no second run beside the first"
+        );
+    }
+
+    #[test]
+    fn a_model_that_fails_leaves_the_result_as_it_is_and_that_is_said_and_logged() {
+        let mut play = asking();
+        let told = play.is_told(Err("the model answered 503".into()));
+        assert_eq!(told, [to_host(&result(1, "user_7"))]);
+        assert_eq!(
+            play.said,
+            [
+                "the flow hands back after find_user_id_by_email: the System-One model failed: the model answered 503"
+            ]
+        );
+        let decision = play.flow_notes()[0];
+        assert_eq!(
+            decision["reason"],
+            "the System-One model failed: the model answered 503"
+        );
+        assert!(decision["key"].is_string());
+    }
+
+    #[test]
+    fn an_answer_by_halves_leaves_the_result_as_it_is_and_that_is_said_too() {
+        let mut play = asking();
+        let told = play.answers(Ok(0.9));
+        assert_eq!(told, [to_host(&result(1, "user_7"))]);
+        assert!(
+            play.said[0]
+                .contains("the System-One answer was incomplete; delete the cached answer "),
+            "{:?}",
+            play.said
+        );
+        assert_eq!(
+            play.flow_notes()[0]["reason"],
+            "the System-One answer was incomplete"
+        );
+    }
+
+    #[test]
+    fn a_host_that_closes_gets_its_result_at_once_and_a_late_answer_changes_nothing() {
+        let mut play = asking();
+        let expected = [to_host(&result(1, "user_7")), "close server".into()];
+        assert_eq!(play.host_closes(), expected);
+        assert!(!play.session.is_waiting(), "nothing is waited for any more");
+        assert_eq!(play.is_told(Ok(sure("get_user_details"))), [""; 0]);
+        assert!(play.flow_notes().is_empty());
+    }
+
+    #[test]
+    fn a_host_that_cancels_gets_nothing_more_and_the_next_call_may_be_followed() {
+        let mut play = asking();
+        assert_eq!(play.host(cancel(1)), [to_server(&cancel(1))]);
+        assert!(!play.session.is_waiting());
+        assert_eq!(play.host(find(2)), [to_server(&find(2))]);
+        assert_eq!(play.server(result(2, "user_7")), ["ask"]);
+        assert_eq!(
+            play.is_told(Ok(sure("get_user_details"))),
+            [""; 0],
+            "the first question's answer is nobody's"
+        );
+        assert_eq!(play.is_told(Ok(sure("get_user_details"))), [first_lookup()]);
+    }
+
+    #[test]
+    fn a_server_that_ends_leaves_the_agent_what_came_back_so_far() {
+        let mut play = asking();
+        play.is_told(Ok(sure("get_user_details")));
+        play.server(result("stretto-1", &details()));
+        let text = own_answer(&play.server_closes())["result"]["content"][1]["text"].clone();
+        assert!(text.as_str().unwrap().ends_with(&details()), "{text}");
+        assert_eq!(play.is_told(Ok(sure("get_order_details"))), [""; 0]);
+    }
+
+    #[test]
+    fn questions_are_capped_for_a_session() {
+        let mut play = asking_with(Limits {
+            questions: 1,
+            ..LIMITS
+        });
+        assert_eq!(play.is_told(Ok(sure("get_user_details"))), [first_lookup()]);
+        let told = play.server(result("stretto-1", &details()));
+        assert_eq!(own_answer(&told)["id"], 1, "its result goes out");
+        assert_eq!(play.host(find(2)), [to_server(&find(2))]);
+        let returned = result(2, "user_7");
+        assert_eq!(play.server(&returned), [to_host(&returned)]);
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) enum About {
     Judgment,
 }
 
-/// The questions that are with the model.
+/// The questions that are with the model, and whose answers somebody waits for.
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     put: u64,
@@ -37,7 +37,12 @@ impl Questions {
         ticket
     }
 
-    /// Whether any question is with the model.
+    /// Nobody waits for this answer any more. When it comes it is kept for another time, and that is all.
+    pub(super) fn give_up(&mut self, ticket: Ticket) {
+        self.open.remove(&ticket);
+    }
+
+    /// Whether any answer is waited for.
     pub(super) fn are_open(&self) -> bool {
         !self.open.is_empty()
     }

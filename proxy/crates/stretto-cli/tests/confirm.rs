@@ -271,7 +271,7 @@ fn what_the_cache_lacks_is_counted_and_the_first_is_named() {
     assert_eq!(
         err,
         format!(
-            "stretto: 3 of 3 questions got no answer, the first: no cached answer for request {first}\n"
+            "stretto: 3 of 3 questions got no answer, the first: no cached answer for request {first}; --oracle jev asks the model\n"
         )
     );
     assert!(
@@ -443,7 +443,10 @@ fn a_request_is_answered_with_its_key_on_stderr() {
     let (code, out, err) = stretto(folder.path(), &["ask", "--oracle", "replay", "r.json"], &[]);
     assert_eq!((code, out.as_str()), (1, ""));
     assert!(
-        err.ends_with(&format!("no cached answer for request {}\n", request.key())),
+        err.ends_with(&format!(
+            "no cached answer for request {}; --oracle jev asks the model\n",
+            request.key()
+        )),
         "{err}"
     );
     // Nobody has a key, and the service is not asked.

@@ -79,11 +79,6 @@ impl Oracle {
     #[cfg(feature = "jev")]
     pub async fn ask(&self, request: Request) -> Result<Answered, AskError> {
         let key = request.key();
-        let Self::Jev(jev, cache) = self else {
-            // Small files are read here at once only by `Replay`, which waits for nothing else.
-            let now = self.answer_now(&request, &key)?;
-            return now.ok_or(AskError::Miss { key });
-        };
         let oracle = self.clone();
         let (request, known) = aside(move || {
             let known = oracle.answer_now(&request, &key);
@@ -93,6 +88,9 @@ impl Oracle {
         if let Some(known) = known? {
             return Ok(known);
         }
+        let Self::Jev(jev, cache) = self else {
+            return Err(AskError::Miss { key });
+        };
         let response = jev.ask(&request).await?;
         let cache = cache.clone();
         let (response, kept) = aside(move || {
@@ -163,7 +161,7 @@ pub enum AskError {
     )]
     NoKey,
     /// Only known answers were wanted, and there are none.
-    #[error("no cached answer for request {key}")]
+    #[error("no cached answer for request {key}; --oracle jev asks the model")]
     Miss {
         /// The request's key.
         key: Key,
@@ -172,7 +170,7 @@ pub enum AskError {
     #[error(transparent)]
     Cache(#[from] CacheError),
     /// The service answered with a status that is no success.
-    #[error("the model answered {status}{}{}", after(*attempts), quoted(body))]
+    #[error("the model answered {status}{}{}; {}", after(*attempts), quoted(body), advice(*status))]
     Status {
         /// The status.
         status: u16,
@@ -182,7 +180,7 @@ pub enum AskError {
         body: String,
     },
     /// No answer arrived.
-    #[error("asking the model{}: {what}", after(*attempts))]
+    #[error("asking the model{}: {what}; check the network and TYPESAFE_BASE_URL", after(*attempts))]
     Transport {
         /// What went wrong.
         what: String,
@@ -190,7 +188,7 @@ pub enum AskError {
         attempts: u32,
     },
     /// The service's answer is not one.
-    #[error("what the model answered is not a response")]
+    #[error("what the model answered is not a response; check TYPESAFE_BASE_URL")]
     Decoding(#[source] serde_json::Error),
     /// The program is ending, and nobody waits for the answer any more.
     #[error("the program ended before the answer came")]
@@ -215,6 +213,17 @@ fn after(attempts: u32) -> String {
     match attempts {
         0 | 1 => String::new(),
         more => format!(" after {more} attempts"),
+    }
+}
+
+/// What to do about a status.
+fn advice(status: u16) -> &'static str {
+    match status {
+        401 | 403 => "check the key in TYPESAFE_API_KEY or TYPESAFE_API_KEY_FILE",
+        413 => "the request is too long for it",
+        429 => "it is asked too often; try again later",
+        500.. => "the service is in trouble; try again later",
+        _ => "check TYPESAFE_BASE_URL and TYPESAFE_DEFAULT_MODEL",
     }
 }
 
@@ -249,7 +258,7 @@ mod tests {
         let error = replay.answer_now(&request(), &key).unwrap_err();
         assert_eq!(
             error.one_line(),
-            format!("no cached answer for request {key}")
+            format!("no cached answer for request {key}; --oracle jev asks the model")
         );
         assert!(!cache.root().exists(), "a replay writes nothing");
 

@@ -188,7 +188,7 @@ async fn a_server_that_is_silent_is_asked_again_until_patience_ends() {
     );
     assert_eq!(
         error.one_line(),
-        "asking the model after 5 attempts: no answer in time"
+        "asking the model after 5 attempts: no answer in time; check the network and TYPESAFE_BASE_URL"
     );
     assert_eq!(silent.connections(), 5);
 }

@@ -11,7 +11,7 @@ use super::{FIRST, Judge};
 use crate::{Exchange, Flag, Listings};
 
 /// What the log says of a question that the session's budget did not allow.
-const SPENT: &str = "the session's questions are used up";
+const SPENT: &str = "the session's questions are used up; --confirm-questions allows more";
 
 /// A call that is being judged.
 ///
@@ -97,19 +97,27 @@ impl Judgment {
     }
 
     /// Takes in what came of the question last taken: the answers, or why there are none, on
-    /// one line. The latter is also for a person to see; it refuses nothing.
-    pub fn answered(&mut self, answer: Result<Response, String>) {
+    /// one line. Returns why the question got no probability of a yes, if it got none: that
+    /// refuses nothing, and is for a person to see.
+    pub fn answered(&mut self, answer: Result<Response, String>) -> Option<&str> {
         let question = match (self.next, &mut self.second) {
             (Next::Second, _) => &mut self.first,
             (Next::None, Some(second)) => second,
-            (Next::None, None) | (Next::First, _) => return,
+            (Next::None, None) | (Next::First, _) => return None,
         };
         let id = question.id;
-        match answer.map(|response| response.noul(id)) {
-            Ok(Some(p)) => question.p = Some(p),
-            Ok(None) => self.error = Some(format!("the question `{id}` got no yes-or-no answer")),
-            Err(error) => self.error = Some(error),
-        }
+        let error = match answer.map(|response| response.noul(id)) {
+            Ok(Some(p)) => {
+                question.p = Some(p);
+                return None;
+            }
+            Ok(None) => format!(
+                "the question `{id}` got no yes-or-no answer; delete the cached answer {} to ask again",
+                question.key
+            ),
+            Err(error) => error,
+        };
+        Some(self.error.insert(error))
     }
 
     /// The judgment, and the line of the log that tells of it. `waited` is how long the call

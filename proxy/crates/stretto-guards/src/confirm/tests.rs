@@ -75,6 +75,8 @@ fn answer(request: &Request, back: Back) -> Result<Response, String> {
     })
 }
 
+const SPENT: &str = "the session's questions are used up; --confirm-questions allows more";
+
 /// Judges a call with a budget, the answers coming in this order.
 fn judged(judge: &Judge, questions: u64, back: &[Back]) -> Judged {
     let exchange = exchange("Shall I cancel #W7a?", "Yes.");
@@ -84,7 +86,10 @@ fn judged(judge: &Judge, questions: u64, back: &[Back]) -> Judged {
     let mut budget = Budget::new(questions);
     let mut back = back.iter();
     while let Some(request) = judgment.next(&mut budget) {
-        judgment.answered(answer(&request, *back.next().expect("no other question")));
+        let back = *back.next().expect("no other question");
+        let is_answered = matches!(back, Noul(_));
+        let told = judgment.answered(answer(&request, back));
+        assert_eq!(told.is_none(), is_answered, "whatever is no answer is told");
     }
     assert_eq!(back.len(), 0, "a question was not asked");
     judgment.finish(Duration::from_millis(7))
@@ -100,6 +105,9 @@ fn line(judge: &Judge, questions: u64, back: &[Back]) -> Value {
         &cancel("#W7a", "no longer needed"),
     );
     assert_eq!(members.remove("key").unwrap(), json!(first.key()));
+    if let Some(Value::String(error)) = members.get_mut("error") {
+        *error = error.replace(&first.key().to_string(), "KEY");
+    }
     if let Some(key) = members.get_mut("second_key") {
         assert_eq!(*key, json!(second.unwrap().key()));
         *key = json!("second");
@@ -159,10 +167,10 @@ fn each_answer_of_one_question_has_its_line() {
     let low = json!({"fails": true, "unknown": false, "p_yes": 0.49});
     let high = json!({"fails": false, "unknown": false, "p_yes": 0.5});
     let without = |error: &str| json!({"fails": false, "unknown": true, "error": error});
-    let no_answer = without("the question `confirmed` got no yes-or-no answer");
-    let spent = json!({
-        "fails": false, "unknown": true, "skipped": "the session's questions are used up"
-    });
+    let no_answer = without(
+        "the question `confirmed` got no yes-or-no answer; delete the cached answer KEY to ask again",
+    );
+    let spent = json!({"fails": false, "unknown": true, "skipped": SPENT});
     for judge in [judge(), enforcing(judge())] {
         assert_eq!(line(&judge, 1, &[Noul(0.49)]), low);
         assert_eq!(line(&judge, 1, &[Noul(0.5)]), high);
@@ -203,12 +211,12 @@ fn each_pair_of_answers_has_its_line() {
         assert_eq!(
             line(&judge, 1, &[Noul(0.92)]),
             json!({"fails": false, "unknown": true, "p_yes": 0.92, "second_key": "second",
-                   "skipped": "the session's questions are used up"})
+                   "skipped": SPENT})
         );
         assert_eq!(
             line(&judge, 0, &[]),
             json!({"fails": false, "unknown": true,
-                   "skipped": "the session's questions are used up"})
+                   "skipped": SPENT})
         );
     }
 }
