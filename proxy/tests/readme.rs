@@ -112,7 +112,7 @@ fn the_commands_are_those_that_are_tested() {
 }
 
 #[test]
-fn the_install_commands_bring_the_programs_that_are_named() {
+fn the_install_commands_bring_the_programs_that_are_named_and_a_suite_runs_with_them() {
     let folder = tempfile::tempdir().unwrap();
     for install in blocks("sh")
         .iter()
@@ -125,22 +125,83 @@ fn the_install_commands_bring_the_programs_that_are_named() {
             folder.path().display()
         ));
     }
+    let programs = folder.path().join("bin");
     for program in [
         "stretto-proxy",
         "stretto-mcp-demo",
         "stretto",
         "stretto-harness",
     ] {
-        let version = run(&format!(
-            "{}/bin/{program} --version",
-            folder.path().display()
-        ));
+        let version = run(&format!("{}/{program} --version", programs.display()));
         let version = String::from_utf8_lossy(&version.stdout).into_owned();
         assert_eq!(
             version.trim_end(),
             format!("{program} {}", env!("CARGO_PKG_VERSION"))
         );
     }
+    a_suite_of_ones_own_runs_as_the_workflow_runs_it(&programs);
+}
+
+/// A server of the reader's, as small as one can be.
+const ORDERS: &str = r#"
+const lines = require("readline").createInterface({ input: process.stdin });
+lines.on("line", (line) => {
+  const { id, method, params } = JSON.parse(line);
+  if (id === undefined) return;
+  const result = method === "initialize"
+    ? { protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo: { name: "orders", version: "1" } }
+    : { content: [{ type: "text", text: `${params.arguments.number} is pending since ${new Date().toISOString()}` }] };
+  console.log(JSON.stringify({ jsonrpc: "2.0", id, result }));
+});
+"#;
+
+/// The scenario that the format's page shows, in a folder far from any checkout, by the
+/// command of the workflow that it tells people to copy.
+fn a_suite_of_ones_own_runs_as_the_workflow_runs_it(programs: &Path) {
+    let page = std::fs::read_to_string(root().join("harness/FORMAT.md")).unwrap();
+    let (_, page) = page.split_once("## Your own server").unwrap();
+    let (_, scenario) = page.split_once("```toml\n").unwrap();
+    let (scenario, _) = scenario.split_once("```").unwrap();
+    let workflow = std::fs::read_to_string(root().join("scripts/scenarios-workflow.yml")).unwrap();
+    let command = workflow
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("- run: stretto-harness "))
+        .unwrap();
+
+    let project = tempfile::tempdir().unwrap();
+    for folder in ["scenarios", "dist"] {
+        std::fs::create_dir(project.path().join(folder)).unwrap();
+    }
+    std::fs::write(project.path().join("dist/server.js"), ORDERS).unwrap();
+    let file = project.path().join("scenarios/order.toml");
+    std::fs::write(&file, scenario).unwrap();
+    let harness = |words: &str, ci: bool| {
+        let path = std::env::var("PATH").unwrap();
+        Command::new(programs.join("stretto-harness"))
+            .args(words.split(' '))
+            .current_dir(project.path())
+            .env("PATH", format!("{}:{path}", programs.display()))
+            .env_remove("CI")
+            .envs(ci.then_some(("CI", "true")))
+            .output()
+            .unwrap()
+    };
+
+    let accepted = harness("run --accept", false);
+    assert!(accepted.status.success(), "{accepted:?}");
+    let passed = harness(command, true);
+    assert!(passed.status.success(), "{passed:?}");
+    let report = std::fs::read_to_string(project.path().join("scenarios-junit.xml")).unwrap();
+    assert!(report.contains("order"), "{report}");
+
+    std::fs::write(&file, scenario.replace("\"pending\"", "\"shipped\"")).unwrap();
+    let failed = harness(command, true);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert!(
+        said.contains("expected the text to hold: shipped"),
+        "{said}"
+    );
 }
 
 #[test]
