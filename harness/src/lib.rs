@@ -27,6 +27,7 @@ pub mod run;
 pub mod runner;
 pub mod scenario;
 mod server;
+pub mod service;
 pub mod simulate;
 pub mod snapshot;
 pub mod suite;

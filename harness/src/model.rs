@@ -1,32 +1,21 @@
-//! A stand-in for the System-One service, which answers what a scenario says.
-//!
-//! It listens on a local port and speaks as much HTTP as the proxy's client does, and the
-//! client and the cache of a run are those that people use.
+//! The System-One model of a scenario: a service that says what the scenario lets it say.
 
-use std::io::{self, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::scenario::oracle::{Says, Told};
-
-/// Requests larger than this are none of the proxy's.
-const LARGEST: u64 = 64 * 1024 * 1024;
-
-/// How long a connection may stay silent.
-const SILENCE: Duration = Duration::from_mins(1);
+use crate::service::{Call, Reply, Service};
 
 /// A model that listens; dropping it ends it.
 #[derive(Debug)]
 pub(crate) struct Model {
-    address: SocketAddr,
+    service: Service,
     shared: Arc<Shared>,
-    listening: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -74,8 +63,6 @@ impl Model {
     ///
     /// When no port or no thread can be had.
     pub(crate) fn start(says: Vec<Says>, key: String) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?;
         let talk = Talk {
             asked: Vec::new(),
             used: vec![0; says.len()],
@@ -89,18 +76,12 @@ impl Model {
             is_over: AtomicBool::new(false),
         });
         let theirs = Arc::clone(&shared);
-        let listening = thread::Builder::new()
-            .name("model".to_owned())
-            .spawn(move || listen(&listener, &theirs))?;
-        Ok(Self {
-            address,
-            shared,
-            listening: Some(listening),
-        })
+        let service = Service::start(move |call| reply(&theirs, call))?;
+        Ok(Self { service, shared })
     }
 
     pub(crate) fn address(&self) -> String {
-        self.address.to_string()
+        self.service.address()
     }
 
     /// Everything that was asked so far, in order.
@@ -131,11 +112,6 @@ impl Drop for Model {
         // Under the lock, so that nobody is about to wait who has not seen that it is over.
         drop(lock(&self.shared.talk));
         self.shared.released.notify_all();
-        // The wait for a connection ends with one.
-        drop(TcpStream::connect(self.address));
-        if let Some(listening) = self.listening.take() {
-            drop(listening.join());
-        }
     }
 }
 
@@ -143,98 +119,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
-    for connection in listener.incoming() {
-        if shared.is_over.load(Ordering::Acquire) {
-            return;
-        }
-        let Ok(connection) = connection else { continue };
-        let shared = Arc::clone(shared);
-        let served = thread::Builder::new()
-            .name("model-connection".to_owned())
-            // A client that goes away in the middle has no use for an error.
-            .spawn(move || drop(serve(&connection, &shared)));
-        drop(served);
-    }
-}
-
-/// Answers the requests of one connection until it ends, or is cut.
-fn serve(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
-    connection.set_read_timeout(Some(SILENCE))?;
-    let mut reader = BufReader::new(connection);
-    let mut writer = connection;
-    while let Some((authorization, body)) = read_request(&mut reader)? {
-        let Some(Reply {
-            status,
-            text,
-            retry_after,
-        }) = reply(shared, authorization.as_deref(), &body)
-        else {
-            break;
-        };
-        let retry_after =
-            retry_after.map_or_else(String::new, |seconds| format!("Retry-After: {seconds}\r\n"));
-        let head = format!(
-            "HTTP/1.1 {status} x\r\nContent-Type: application/json\r\n{retry_after}Content-Length: {}\r\n\r\n",
-            text.len()
-        );
-        writer.write_all(head.as_bytes())?;
-        writer.write_all(text.as_bytes())?;
-        writer.flush()?;
-    }
-    Ok(())
-}
-
-/// The credentials and the body of the next request; nothing when there is none.
-fn read_request(reader: &mut impl io::BufRead) -> io::Result<Option<(Option<String>, Vec<u8>)>> {
-    let mut line = String::new();
-    if reader.read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    let (mut authorization, mut length) = (None, 0_u64);
-    loop {
-        line.clear();
-        if reader.read_line(&mut line)? == 0 || line.trim().is_empty() {
-            break;
-        }
-        let Some((name, value)) = line.split_once(':') else {
-            continue;
-        };
-        match name.trim().to_ascii_lowercase().as_str() {
-            "authorization" => authorization = Some(value.trim().to_owned()),
-            "content-length" => length = value.trim().parse().unwrap_or_default(),
-            _ => {}
-        }
-    }
-    let mut body = Vec::new();
-    reader.take(length.min(LARGEST)).read_to_end(&mut body)?;
-    Ok(Some((authorization, body)))
-}
-
-/// What is sent back.
-struct Reply {
-    status: u16,
-    text: String,
-    /// In seconds.
-    retry_after: Option<u64>,
-}
-
-impl Reply {
-    fn refused(status: u16, why: &str) -> Self {
-        Self {
-            status,
-            text: json!({ "error": why }).to_string(),
-            retry_after: None,
-        }
-    }
-}
-
 /// What a request is answered with; nothing when its connection is cut.
-fn reply(shared: &Shared, authorization: Option<&str>, body: &[u8]) -> Option<Reply> {
-    if authorization != Some(&format!("Bearer {}", shared.key)) {
+fn reply(shared: &Shared, call: &Call) -> Option<Reply> {
+    if call.authorization != Some(format!("Bearer {}", shared.key)) {
         return Some(Reply::refused(401, "the key is not this run's"));
     }
-    let Ok(request) = serde_json::from_slice::<Request>(body) else {
+    let Ok(request) = serde_json::from_slice::<Request>(&call.body) else {
         return Some(Reply::refused(400, "this is no request"));
     };
     let lines = shared.take(&request);
@@ -277,15 +167,8 @@ fn reply(shared: &Shared, authorization: Option<&str>, body: &[u8]) -> Option<Re
             Told::Cut => return None,
         }
     }
-    Some(last.unwrap_or_else(|| {
-        let answer = json!({ "model": format!("{}-stand-in", request.model), "answers": answers,
-            "usage": { "input_tokens": 0, "output_tokens": 0 } });
-        Reply {
-            status: 200,
-            text: answer.to_string(),
-            retry_after: None,
-        }
-    }))
+    let model = format!("{}-stand-in", request.model);
+    Some(last.unwrap_or_else(|| Reply::answers(&model, &answers)))
 }
 
 impl Shared {
@@ -337,7 +220,9 @@ fn choice(probabilities: &std::collections::BTreeMap<String, f64>) -> Value {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
-    use std::io::BufRead as _;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::TcpStream;
+    use std::time::Duration;
 
     use super::*;
 
@@ -369,7 +254,7 @@ mod tests {
     }
 
     fn ask(model: &Model, key: &str, body: &Value) -> (u16, Value) {
-        let mut stream = TcpStream::connect(model.address).unwrap();
+        let mut stream = TcpStream::connect(model.address()).unwrap();
         let body = body.to_string();
         let head = format!(
             "POST /v1/systemone HTTP/1.1\r\nHost: x\r\nauthorization: Bearer {key}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -490,7 +375,7 @@ mod tests {
     fn a_connection_is_cut_without_a_word() {
         let lines = vec![says("confirmed", None, Told::Cut)];
         let model = Model::start(lines, "k".to_owned()).unwrap();
-        let mut stream = TcpStream::connect(model.address).unwrap();
+        let mut stream = TcpStream::connect(model.address()).unwrap();
         let body = question("confirmed", &json!("x")).to_string();
         let head = format!(
             "POST / HTTP/1.1\r\nauthorization: Bearer k\r\nContent-Length: {}\r\n\r\n{body}",
