@@ -22,10 +22,12 @@ pub(crate) enum Way {
     Forwarding,
     /// The proxy with `--record`.
     Recording,
+    /// The proxy with `--upstream`, before a server that is reached over HTTP.
+    Upstream,
 }
 
 impl Way {
-    /// All of them, what the others are compared with first.
+    /// Those before a server that is started, what the others are compared with first.
     pub(crate) const ALL: [Self; 3] = [Self::Relay, Self::Forwarding, Self::Recording];
 }
 
@@ -41,7 +43,8 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Starts a server, which is this program in one of its roles, behind what stands between.
+    /// Starts what stands between, and behind it a server, which is this program in one of its
+    /// roles. With [`Way::Upstream`], `server` is the URL of one that runs.
     pub(crate) fn start(way: Way, server: &str) -> io::Result<Self> {
         let us = env::current_exe()?;
         let logs = tempfile::tempdir()?;
@@ -51,15 +54,19 @@ impl Host {
                 relay.arg(roles::RELAY);
                 relay
             }
-            Way::Forwarding | Way::Recording => Command::new(env!("CARGO_BIN_EXE_stretto-proxy")),
+            Way::Forwarding | Way::Recording | Way::Upstream => {
+                Command::new(env!("CARGO_BIN_EXE_stretto-proxy"))
+            }
         };
         if matches!(way, Way::Recording) {
             command.arg("--record").arg(logs.path());
         }
+        if matches!(way, Way::Upstream) {
+            command.arg("--upstream").arg(server);
+        } else {
+            command.arg("--").arg(us).arg(server);
+        }
         let mut process = command
-            .arg("--")
-            .arg(us)
-            .arg(server)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -151,7 +158,7 @@ impl Host {
 }
 
 /// A request that has the server say a text again.
-fn call(id: u64, size: usize) -> Vec<u8> {
+pub(crate) fn call(id: u64, size: usize) -> Vec<u8> {
     let mut line = format!(
         r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":""#
     )
@@ -163,7 +170,8 @@ fn call(id: u64, size: usize) -> Vec<u8> {
     line
 }
 
-fn read_answer(
+/// Reads the answer to a call of that size.
+pub(crate) fn read_answer(
     output: &mut impl BufRead,
     answer: &mut Vec<u8>,
     id: u64,

@@ -9,10 +9,14 @@
 //! wake-ups between processors, which vary more than what is measured, play no part. The
 //! three take turns, call by call, so that whatever else the machine does hits all alike. A
 //! ratio is taken within a round; the median over the rounds is shown beside what we want.
+//!
+//! The same for `--upstream`, beside a client straight at the server. There the number of
+//! connections is checked, too: one that is opened for each call fails the benchmark.
 #![expect(clippy::print_stdout, reason = "a table is what a benchmark is for")]
 
 mod host;
 mod roles;
+mod web;
 
 use std::{
     env, io, thread,
@@ -21,7 +25,10 @@ use std::{
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::host::{Host, Way};
+use crate::{
+    host::{Host, Way},
+    web::{Client, Server},
+};
 
 /// A line of a usual call.
 const SMALL: usize = 200;
@@ -56,7 +63,8 @@ fn measure(rounds: u32) -> io::Result<()> {
         taken.push(Round::take()?);
     }
     print_times(&taken);
-    print_memory()
+    print_memory()?;
+    measure_web(rounds)
 }
 
 /// This process and all that it starts: the last processor of those allowed, which has the least else to do.
@@ -254,4 +262,104 @@ fn print_memory() -> io::Result<()> {
         16.0,
     );
     host.kill()
+}
+
+/// The medians of one round over HTTP: straight at the server, and through the proxy.
+struct WebRound {
+    small: [Duration; 2],
+    big: [Duration; 2],
+    batch: [Duration; 2],
+}
+
+/// Clients that share the calls of a batch when there is no proxy.
+const CLIENTS: usize = 16;
+
+fn measure_web(rounds: u32) -> io::Result<()> {
+    let server = Server::start()?;
+    let clients: io::Result<Vec<Client>> = (0..CLIENTS).map(|_| Client::connect(&server)).collect();
+    let mut clients = clients?;
+    let mut host = Host::start(Way::Upstream, &server.url())?;
+    host.initialize()?;
+
+    let mut taken = Vec::new();
+    let mut connections = [0; 2];
+    for nth in 1..=rounds {
+        println!("round {nth} of {rounds}, over HTTP");
+        let before = server.connections();
+        let both = |times, client: &mut Client, host: &mut Host, size| {
+            let mut each = [Vec::new(), Vec::new()];
+            for _ in 0..times {
+                each[0].push(timed(|| client.call(size))?);
+                each[1].push(timed(|| host.call(size))?);
+            }
+            io::Result::Ok(each.map(median))
+        };
+        both(300, &mut clients[0], &mut host, SMALL)?;
+        let small = both(3_000, &mut clients[0], &mut host, SMALL)?;
+        let big = both(40, &mut clients[0], &mut host, BIG)?;
+        connections[0] += server.connections() - before;
+        let before = server.connections();
+        let mut batch = [Vec::new(), Vec::new()];
+        for _ in 0..15 {
+            batch[0].push(timed(|| web::share(&mut clients, BATCH, SMALL))?);
+            batch[1].push(timed(|| host.pipeline(BATCH, SMALL, WINDOW))?);
+        }
+        connections[1] += server.connections() - before;
+        taken.push(WebRound {
+            small,
+            big,
+            batch: batch.map(median),
+        });
+    }
+    print_web(&taken);
+    let peak = host.peak()?;
+    host.end()?;
+    println!("\n| what else | got | wanted |\n|---|--:|--:|");
+    println!(
+        "| memory of the proxy at its peak, MB | {peak:.1} | {}",
+        wanted(peak, 20.0)
+    );
+    let [one_by_one, at_once] = connections;
+    println!("| connections opened for calls one by one, all rounds | {one_by_one} | ≤ 2 |");
+    println!(
+        "| connections opened for {WINDOW} calls at once, all rounds | {at_once} | ≤ {WINDOW} |"
+    );
+    assert!(one_by_one <= 2, "a connection serves more than one call");
+    assert!(at_once <= WINDOW, "connections serve batch after batch");
+    Ok(())
+}
+
+fn print_web(rounds: &[WebRound]) {
+    type What = fn(&WebRound) -> [Duration; 2];
+    let small: What = |round| round.small;
+    let big: What = |round| round.big;
+    let batch: What = |round| round.batch;
+    println!("\n| over HTTP | straight | proxy | beside the client | wanted |");
+    println!("|---|--:|--:|--:|--:|");
+    for (name, what, most) in [
+        ("200-byte call", small, 4.0),
+        ("1 MB call", big, 2.0),
+        ("2,000 calls, many in flight", batch, 2.5),
+    ] {
+        let time = |way: usize| {
+            median(
+                rounds
+                    .iter()
+                    .map(|round| what(round)[way].as_secs_f64() * 1e6)
+                    .collect(),
+            )
+        };
+        let ratio = median(
+            rounds
+                .iter()
+                .map(|round| what(round)[1].as_secs_f64() / what(round)[0].as_secs_f64())
+                .collect(),
+        );
+        println!(
+            "| {name} | {:.1} µs | {:.1} µs | {ratio:.2} times | {}",
+            time(0),
+            time(1),
+            wanted(ratio, most)
+        );
+    }
 }

@@ -5,6 +5,7 @@ mod bounds;
 mod ends;
 mod host;
 mod modern;
+mod proxies;
 mod refusals;
 mod secrets;
 mod session;

@@ -374,28 +374,69 @@ fn a_commit_carries_the_session_and_is_recorded_as_the_proxys() {
 }
 
 #[test]
-fn a_proxy_that_the_environment_names_carries_the_requests_and_not_those_to_this_machine() {
-    let proxy = Bare::start(|request, out| match request.what().as_str() {
-        "initialize" => out.json(&crate::bare::initialized(&json!(0))),
-        _ => answered(request, out),
+fn a_flows_lookups_carry_the_session_and_are_recorded_as_the_proxys() {
+    let server = Bare::with_sessions(|request, out| {
+        let asked = request.json();
+        let tool = |name: &str, needs: &str| {
+            json!({"name": name, "annotations": {"readOnlyHint": true}, "inputSchema":
+                {"type": "object", "properties": {needs: {"type": "string"}}, "required": [needs]}})
+        };
+        let text = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+        let said = match (request.what().as_str(), asked["params"]["name"].as_str()) {
+            ("tools/list", _) => json!({"tools": [
+                tool("find_user_id_by_email", "email"), tool("get_user_details", "user_id"),
+            ]}),
+            (_, Some("find_user_id_by_email")) => text("user_7"),
+            _ => text(r##"{"user_id":"user_7","orders":["#W7a"]}"##),
+        };
+        out.json(&result(request, &said))
     });
-    let address = proxy.url.trim_end_matches("/mcp").to_owned();
-    let variables = [
-        ("HTTP_PROXY", address.as_str()),
-        ("http_proxy", address.as_str()),
-        ("NO_PROXY", ""),
-        ("no_proxy", ""),
+    let flow = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../scenarios/flows/shop.flow.json"
+    );
+    let options = [
+        "--upstream",
+        &server.url,
+        "--upstream-header",
+        "X-Key=TEST_KEY",
     ];
-    let mut host = Host::start(&["--upstream", "http://mcp.test/mcp?x=1"], &variables);
-    assert!(host.open()["result"].is_object());
-    host.ask(1, "ping", json!({}));
+    let mut host = Host::start(
+        &[&options[..], &["--flow", flow, "--flow-per-call", "1"]].concat(),
+        &[("TEST_KEY", "one")],
+    );
+    host.open();
+    host.ask(1, "tools/list", json!({}));
     host.answer(1);
-    host.finish();
-    assert_eq!(proxy.seen()[0].target, "http://mcp.test/mcp?x=1");
+    host.call(
+        2,
+        "find_user_id_by_email",
+        json!({"email": "c7@example.com"}),
+    );
+    let answer = host.answer(2).to_string();
+    assert!(
+        answer.contains("#W7a"),
+        "the lookup's result came with it: {answer}"
+    );
+    let left = host.finish();
+    let own: Vec<Value> = left
+        .said_by("proxy")
+        .into_iter()
+        .filter(|message| message.get("method").is_some())
+        .map(|message| message["params"]["name"].clone())
+        .collect();
+    assert_eq!(own, ["get_user_details"]);
 
-    let seen = proxy.seen().len();
-    let mut host = Host::start(&["--upstream", "http://127.0.0.1:9/mcp"], &variables);
-    host.ask(0, "initialize", json!({}));
-    assert!(host.error(0).contains("could not be reached"));
-    assert_eq!(proxy.seen().len(), seen);
+    let lookup = server
+        .seen()
+        .into_iter()
+        .find(|request| request.json()["params"]["name"] == "get_user_details")
+        .expect("it was asked");
+    for (header, value) in [
+        ("mcp-session-id", "s-1"),
+        ("mcp-protocol-version", "2025-11-25"),
+        ("x-key", "one"),
+    ] {
+        assert_eq!(lookup.header(header), value, "{header}");
+    }
 }
