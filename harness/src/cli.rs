@@ -206,7 +206,7 @@ struct NewArgs {
 
 #[derive(Debug, Args)]
 struct SimulateArgs {
-    /// The arms, which are compared with `off`. `arbiter` and `judge` would need a model, and the lab has none.
+    /// The arms, which are compared with `off`. `arbiter` and `judge` ask a model of the lab's own.
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Arm::ALL)]
     arms: Vec<Arm>,
     /// How many sessions each arm plays.

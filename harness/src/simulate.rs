@@ -5,7 +5,9 @@
 //!   seed ──► customer, agent's habits ─┐
 //!                                      ├──► agent ──► stretto-proxy ──► shop, which keeps state
 //!   other seeds ──► logs ──► a flow ───┘                  │
-//!                                                         └── off, shadow, habit, reach, guards
+//!                    minds ──► model, which errs ─────────┤
+//!                                                         └── off, shadow, habit, reach, arbiter,
+//!                                                             guards, judge
 //! ```
 //!
 //! Every arm plays the same sessions, so what differs between two arms is what the switch does. The
@@ -16,6 +18,8 @@ mod customer;
 mod draws;
 mod interval;
 mod lesson;
+mod mind;
+mod model;
 mod plot;
 mod report;
 mod server;
@@ -39,10 +43,15 @@ pub use report::{ArmReport, Report};
 pub use server::{SHOP_SERVER, shop_server};
 
 use draws::Draws;
-use session::{Bench, Outcome};
+use model::Model;
+use session::{Bench, Job, Outcome};
 
 /// How long the shop takes for each call, in milliseconds, so that lookups have their price.
 const CALL_MS: u64 = 20;
+
+/// The flow that the arms serve, and the same with an arbiter.
+const FLOW: &str = "lab.flow.json";
+const FLOW_WITH_ARBITER: &str = "lab-arbiter.flow.json";
 
 /// A way to run the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,18 +64,24 @@ pub enum Arm {
     Habit,
     /// The flow looks up what usually came before the next write.
     Reach,
+    /// The flow looks up what its arbiter expects, which asks a model.
+    Arbiter,
     /// Writes are held against the policy.
     Guards,
+    /// A model is asked, too, whether the customer agreed to each write.
+    Judge,
 }
 
 impl Arm {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 7] = [
         Self::Off,
         Self::Shadow,
         Self::Habit,
         Self::Reach,
+        Self::Arbiter,
         Self::Guards,
+        Self::Judge,
     ];
 
     /// Its name on the command line and in reports.
@@ -76,28 +91,58 @@ impl Arm {
             Self::Shadow => "shadow",
             Self::Habit => "habit",
             Self::Reach => "reach",
+            Self::Arbiter => "arbiter",
             Self::Guards => "guards",
+            Self::Judge => "judge",
         }
     }
 
     /// Whether it serves a flow.
     fn has_flow(self) -> bool {
-        matches!(self, Self::Shadow | Self::Habit | Self::Reach)
+        matches!(
+            self,
+            Self::Shadow | Self::Habit | Self::Reach | Self::Arbiter
+        )
     }
 
-    /// The proxy's options in this arm.
-    fn options(self, flow: &Path) -> Vec<OsString> {
-        let flow = |words: &[&str]| {
-            let mut options = vec!["--flow".into(), flow.into()];
+    /// Whether it asks a model.
+    fn asks(self) -> bool {
+        matches!(self, Self::Arbiter | Self::Judge)
+    }
+
+    /// The proxy's options in this arm, with the flows of `folder` and the session's own folder.
+    fn options(self, flows: &Path, own: &Path) -> Vec<OsString> {
+        let with_flow = |file: &str, words: &[&str]| {
+            let mut options = vec!["--flow".into(), flows.join(file).into()];
             options.extend(words.iter().map(OsString::from));
             options
         };
+        let flow = |words: &[&str]| with_flow(FLOW, words);
+        let cache = ["--oracle-cache".into(), own.join("cache").into()];
         match self {
             Self::Off => Vec::new(),
             Self::Shadow => flow(&["--flow-decider", "reach", "--flow-shadow"]),
             Self::Habit => flow(&["--flow-decider", "habit"]),
             Self::Reach => flow(&["--flow-decider", "reach"]),
+            Self::Arbiter => {
+                let mut options = with_flow(FLOW_WITH_ARBITER, &["--flow-decider", "arbiter"]);
+                options.extend(cache);
+                options
+            }
             Self::Guards => vec!["--guards".into()],
+            Self::Judge => {
+                let recommended = [
+                    "--guards",
+                    "--confirm-judge",
+                    "enforce",
+                    "--confirm-second",
+                    "proposed",
+                    "--confirm-second-shadow",
+                ];
+                let mut options: Vec<OsString> = recommended.map(OsString::from).into();
+                options.extend(cache);
+                options
+            }
         }
     }
 }
@@ -138,7 +183,6 @@ impl Lab {
             .into_iter()
             .filter(|arm| *arm == Arm::Off || self.arms.contains(arm))
             .collect();
-        let flow = folder.join("lab.flow.json");
         let teaches = arms.iter().any(|arm| arm.has_flow());
         let lessons = if teaches { self.lessons.get() } else { 0 };
         let total = lessons + arms.len() * self.sessions.get();
@@ -146,28 +190,40 @@ impl Lab {
         let tick = || tick(done.fetch_add(1, Ordering::Relaxed) + 1, total);
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
 
-        let lesson_jobs: Vec<Played> = (0..lessons)
-            .map(|number| Played {
+        let model = Model::start().context("starting the lab's model")?;
+        let lesson_jobs: Vec<Job> = (0..lessons)
+            .map(|number| Job {
                 seed: self.seed_of("lesson", number),
                 options: Vec::new(),
+                asks: false,
                 folder: folder.join(format!("lessons/{number:04}")),
             })
             .collect();
-        let taught = self.play_all(&lesson_jobs, &tick)?;
+        let taught = self.play_all(&lesson_jobs, &model, &tick)?;
         if teaches {
-            lesson::teach(&taught, &flow)?;
+            let lessons = lesson::read(&taught)?;
+            let flow = lessons.flow()?;
+            lesson::write(&flow, &folder.join(FLOW))?;
+            if arms.contains(&Arm::Arbiter) {
+                let flow = lessons.with_arbiter(&flow)?;
+                lesson::write(&flow, &folder.join(FLOW_WITH_ARBITER))?;
+            }
         }
 
         // Session by session through the arms, so that whatever slows the machine slows all of them.
         let mut jobs = Vec::new();
         for number in 0..self.sessions.get() {
-            jobs.extend(arms.iter().map(|arm| Played {
-                seed: self.seed_of("session", number),
-                options: arm.options(&flow),
-                folder: folder.join(format!("{}/{number:04}", arm.name())),
+            jobs.extend(arms.iter().map(|arm| {
+                let own = folder.join(format!("{}/{number:04}", arm.name()));
+                Job {
+                    seed: self.seed_of("session", number),
+                    options: arm.options(folder, &own),
+                    asks: arm.asks(),
+                    folder: own,
+                }
             }));
         }
-        let played = self.play_all(&jobs, &tick)?;
+        let played = self.play_all(&jobs, &model, &tick)?;
         let mut by_arm: Vec<(Arm, Vec<Outcome>)> =
             arms.iter().map(|arm| (*arm, Vec::new())).collect();
         for (place, mut outcome) in played.into_iter().enumerate() {
@@ -186,8 +242,14 @@ impl Lab {
     }
 
     /// Plays sessions side by side; what came of them is in their order.
-    fn play_all(&self, jobs: &[Played], tick: &(dyn Fn() + Sync)) -> anyhow::Result<Vec<Outcome>> {
+    fn play_all(
+        &self,
+        jobs: &[Job],
+        model: &Model,
+        tick: &(dyn Fn() + Sync),
+    ) -> anyhow::Result<Vec<Outcome>> {
         let bench = Bench {
+            model,
             proxy: &self.proxy,
             shop: &self.shop,
             call_ms: CALL_MS,
@@ -201,7 +263,7 @@ impl Lab {
                     while !is_over.load(Ordering::Relaxed) {
                         let place = next.fetch_add(1, Ordering::Relaxed);
                         let Some(job) = jobs.get(place) else { return };
-                        let outcome = bench.play(job.seed, &job.options, &job.folder);
+                        let outcome = bench.play(job);
                         if outcome.is_err() {
                             is_over.store(true, Ordering::Relaxed);
                         }
@@ -217,11 +279,4 @@ impl Lab {
         outcomes.sort_by_key(|(place, _)| *place);
         outcomes.into_iter().map(|(_, outcome)| outcome).collect()
     }
-}
-
-/// A session to play.
-struct Played {
-    seed: u64,
-    options: Vec<OsString>,
-    folder: PathBuf,
 }

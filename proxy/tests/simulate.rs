@@ -42,7 +42,7 @@ fn play() -> Result<Report, Box<dyn std::error::Error>> {
 
 fn check() -> Result<(), Box<dyn std::error::Error>> {
     let (report, again) = (play()?, play()?);
-    let [off, shadow, habit, reach, guards] = report.arms.as_slice() else {
+    let [off, shadow, habit, reach, arbiter, guards, judge] = report.arms.as_slice() else {
         return Err(format!("there are {} arms", report.arms.len()).into());
     };
     let refused = |counts: &Counts| counts.refused_right + counts.refused_wrong;
@@ -57,14 +57,27 @@ fn check() -> Result<(), Box<dyn std::error::Error>> {
         ("a shadow tells what would help", shadow.total.used > 0),
         ("habit spares turns", habit.total.spared > 0),
         ("reach spares turns", reach.total.spared > 0),
+        ("an arbiter spares turns", arbiter.total.spared > 0),
+        (
+            "a model that is mostly right wastes fewer lookups",
+            arbiter.total.detours < reach.total.detours,
+        ),
         (
             "each turn spared is a call less",
-            [habit, reach]
+            [habit, reach, arbiter]
                 .iter()
                 .all(|arm| arm.total.calls + arm.total.spared == off.total.calls),
         ),
         ("guards refuse", refused(&guards.total) > 0),
         ("guards prevent harm", guards.total.harm < off.total.harm),
+        (
+            "the judge prevents what guards cannot see",
+            judge.total.harm < guards.total.harm,
+        ),
+        (
+            "no customer who agrees goes without for the judge",
+            judge.total.served >= guards.total.served,
+        ),
         (
             "the same seed counts the same",
             report

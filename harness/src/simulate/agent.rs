@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Value, json};
 use stretto_guards::REFUSAL_START;
+use stretto_guards::confirm::NOT_AGREED;
 
 use super::customer::{Customer, Reply, Request, Slip, Wish};
 use super::shop::{self, Shop};
@@ -17,6 +18,18 @@ pub(crate) trait Desk {
 
     /// Says something, as the customer or as the agent.
     fn say(&mut self, who: Speaker, text: &str) -> anyhow::Result<()>;
+
+    /// Is told, before each write, what is true of it.
+    fn intend(&mut self, intent: Intent);
+}
+
+/// What is true of a write that the agent is about to make.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Intent {
+    /// The customer has agreed to it.
+    pub(crate) is_agreed: bool,
+    /// The agent has asked before.
+    pub(crate) is_proposed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +121,10 @@ struct Known {
 /// How a write came out.
 enum Written {
     Done,
+    /// By the policy.
     Refused,
+    /// For want of the customer's yes.
+    NotAgreed,
     Failed,
 }
 
@@ -160,8 +176,7 @@ impl Agent<'_> {
 
     /// Goes about one wish: reads, asks, writes.
     fn work(&mut self, wish: &Wish) -> anyhow::Result<()> {
-        let mut request = wish.request.clone();
-        let mut is_agreed = false;
+        let request = wish.request.clone();
         if !(wish.slip == Slip::Unread && wish.names_order) {
             self.find(&request, wish.names_order)?;
         }
@@ -173,39 +188,50 @@ impl Agent<'_> {
         if wish.slip == Slip::Careful && !self.seems_fine(&request) {
             return self.tell("I am sorry, that cannot be done with this order.");
         }
-        if wish.slip != Slip::Unasked {
-            self.tell("I can do that for you. Shall I go ahead?")?;
-            match &wish.reply {
-                Reply::Agrees => self.hear("Yes, please go ahead.")?,
-                Reply::Refuses => {
-                    self.hear("No, leave it as it is.")?;
-                    return self.tell("All right, nothing has been changed.");
-                }
-                Reply::AsksBack => {
-                    self.hear("How long will it take?")?;
-                    self.tell("Until tomorrow. Shall I go ahead?")?;
-                    self.hear("Yes, do it.")?;
-                }
-                Reply::Corrects(other) | Reply::ChangesMind(other) => {
-                    let words = other.words(self.shop, true);
-                    self.hear(&format!("No, wait. {words}"))?;
-                    request = other.clone();
-                    self.find(&request, true)?;
-                    if let Request::Status { order } = &request {
-                        let text = format!("Order {order} is {}.", self.status(order));
-                        self.counts.served += 1;
-                        return self.tell(&text);
-                    }
-                    if !self.seems_fine(&request) {
-                        return self.tell("I am sorry, that cannot be done with this order.");
-                    }
-                    self.tell("I can do that instead. Shall I go ahead?")?;
-                    self.hear("Yes, please.")?;
-                }
-            }
-            is_agreed = true;
+        if wish.slip == Slip::Unasked {
+            return self.carry_out(wish, &request, false);
         }
-        self.carry_out(&request, wish.slip, is_agreed)
+        match self.ask(wish, request)? {
+            Some(request) => self.carry_out(wish, &request, true),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the customer, and returns what they agree to; nothing when that is the end of it.
+    fn ask(&mut self, wish: &Wish, request: Request) -> anyhow::Result<Option<Request>> {
+        self.tell("I can do that for you. Shall I go ahead?")?;
+        match &wish.reply {
+            Reply::Agrees => self.hear("Yes, please go ahead.")?,
+            Reply::Refuses => {
+                self.hear("No, leave it as it is.")?;
+                self.tell("All right, nothing has been changed.")?;
+                return Ok(None);
+            }
+            Reply::AsksBack => {
+                self.hear("How long will it take?")?;
+                self.tell("Until tomorrow. Shall I go ahead?")?;
+                self.hear("Yes, do it.")?;
+            }
+            Reply::Corrects(other) | Reply::ChangesMind(other) => {
+                let words = other.words(self.shop, true);
+                self.hear(&format!("No, wait. {words}"))?;
+                self.find(other, true)?;
+                if let Request::Status { order } = other {
+                    let text = format!("Order {order} is {}.", self.status(order));
+                    self.counts.served += 1;
+                    self.tell(&text)?;
+                    return Ok(None);
+                }
+                if !self.seems_fine(other) {
+                    self.tell("I am sorry, that cannot be done with this order.")?;
+                    return Ok(None);
+                }
+                self.tell("I can do that instead. Shall I go ahead?")?;
+                self.hear("Yes, please.")?;
+                return Ok(Some(other.clone()));
+            }
+        }
+        Ok(Some(request))
     }
 
     /// Reads what the agent usually reads for such a request.
@@ -284,24 +310,43 @@ impl Agent<'_> {
             }
     }
 
-    /// Writes; after a refusal for what was read, or not read, looks again and tries once more.
-    fn carry_out(&mut self, request: &Request, slip: Slip, is_agreed: bool) -> anyhow::Result<()> {
-        match self.write(request, slip, is_agreed)? {
-            Written::Done => {}
+    /// Writes. After a refusal it does what that asks for, and tries once more: for want of a yes it
+    /// asks the customer, and else it looks again.
+    fn carry_out(&mut self, wish: &Wish, request: &Request, is_agreed: bool) -> anyhow::Result<()> {
+        let mut request = request.clone();
+        let again = match self.write(&request, wish.slip, is_agreed)? {
+            Written::Done => return self.close(&request),
             Written::Failed => return self.tell("I am sorry, that did not work."),
+            Written::NotAgreed if is_agreed => {
+                self.tell("Let me ask once more, to be sure: shall I go ahead?")?;
+                self.hear("Yes, I said so.")?;
+                self.write(&request, wish.slip, true)?
+            }
+            Written::NotAgreed => {
+                let Some(agreed) = self.ask(wish, request)? else {
+                    return Ok(());
+                };
+                request = agreed;
+                self.write(&request, wish.slip, true)?
+            }
             Written::Refused => {
                 self.forget(request.order());
-                self.find(request, true)?;
-                let is_done = self.seems_fine(request)
-                    && matches!(
-                        self.write(request, Slip::Careful, is_agreed)?,
-                        Written::Done
-                    );
-                if !is_done {
-                    return self.tell("I am sorry, our policy does not allow that.");
+                self.find(&request, true)?;
+                if self.seems_fine(&request) {
+                    self.write(&request, Slip::Careful, is_agreed)?
+                } else {
+                    Written::Refused
                 }
             }
+        };
+        match again {
+            Written::Done => self.close(&request),
+            _ => self.tell("I am sorry, I am not allowed to do that."),
         }
+    }
+
+    /// Looks at what was done, if that is the agent's habit, and says so.
+    fn close(&mut self, request: &Request) -> anyhow::Result<()> {
         if self.customer.checks_after {
             self.read(request.order())?;
         }
@@ -324,6 +369,10 @@ impl Agent<'_> {
         let is_forbidden = objection.is_some() || !is_agreed;
         self.counts.writes += 1;
         self.counts.forbidden += usize::from(is_forbidden);
+        self.desk.intend(Intent {
+            is_agreed,
+            is_proposed: is_agreed,
+        });
         let answer = self.call(tool, &arguments)?;
         if answer.failed && answer.text.starts_with(REFUSAL_START) {
             let count = if is_forbidden {
@@ -332,7 +381,11 @@ impl Agent<'_> {
                 &mut self.counts.refused_wrong
             };
             *count += 1;
-            return Ok(Written::Refused);
+            return Ok(if answer.text.contains(NOT_AGREED) {
+                Written::NotAgreed
+            } else {
+                Written::Refused
+            });
         }
         if answer.failed {
             return Ok(Written::Failed);
@@ -367,8 +420,7 @@ impl Agent<'_> {
         if !is_refused {
             self.follow(tool, arguments, &answer.text)?;
         }
-        let is_write = [shop::CANCEL, shop::ADDRESS, shop::ITEMS, shop::RETURN].contains(&tool);
-        if is_write {
+        if shop::WRITES.contains(&tool) {
             if !answer.failed {
                 self.forget(arguments["order_id"].as_str().unwrap_or_default());
             }
@@ -460,6 +512,8 @@ mod tests {
         fn say(&mut self, _: Speaker, _: &str) -> anyhow::Result<()> {
             Ok(())
         }
+
+        fn intend(&mut self, _: Intent) {}
     }
 
     fn served(seed: u64, looks_up: bool) -> (Counts, Vec<String>) {

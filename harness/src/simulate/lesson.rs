@@ -1,17 +1,27 @@
 //! Learning the flow that the arms serve, from sessions that the lab itself recorded.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
-use serde_json::Value;
-use stretto_flow::{LearnOptions, Session, Surroundings, learn};
+use serde_json::{Value, json};
+use stretto_flow::{Fitting, FlowFile, LearnOptions, Session, Surroundings, learn};
+use stretto_oracle::Response;
 use stretto_trace::mcp::{Tools, episode_with_answered, read_log};
 
 use super::agent::Counts;
+use super::mind::Truth;
+use super::model;
 use super::session::Outcome;
 
-/// Learns a flow and writes it to `file`. Only sessions in which no harm was done teach.
-pub(crate) fn teach(sessions: &[Outcome], file: &Path) -> anyhow::Result<()> {
+/// What the sessions have to teach.
+pub(crate) struct Lessons {
+    sessions: Vec<Session>,
+    surroundings: Surroundings,
+}
+
+/// Reads recorded sessions. Only those in which no harm was done teach.
+pub(crate) fn read(sessions: &[Outcome]) -> anyhow::Result<Lessons> {
     let mut tools = Tools::default();
     let mut recorded = Vec::with_capacity(sessions.len());
     for (place, outcome) in sessions.iter().enumerate() {
@@ -32,14 +42,58 @@ pub(crate) fn teach(sessions: &[Outcome], file: &Path) -> anyhow::Result<()> {
         manifest: tools.manifest("retail"),
         contracts: tools.contracts().clone(),
     };
-    let sessions: Vec<&Session> = recorded.iter().collect();
-    let flow = learn(
-        &sessions,
-        &surroundings,
-        &LearnOptions::default(),
-        &mut |_, _, _| {},
-    )
-    .context("learning a flow from the recorded sessions")?;
+    Ok(Lessons {
+        sessions: recorded,
+        surroundings,
+    })
+}
+
+impl Lessons {
+    fn all(&self) -> Vec<&Session> {
+        self.sessions.iter().collect()
+    }
+
+    /// A flow without an arbiter.
+    pub(crate) fn flow(&self) -> anyhow::Result<FlowFile> {
+        let options = LearnOptions::default();
+        learn(&self.all(), &self.surroundings, &options, &mut |_, _, _| {})
+            .context("learning a flow from the recorded sessions")
+    }
+
+    /// The same flow with an arbiter, fitted to what the lab's model says about sessions that are
+    /// held out for it: it knows what the agent did next there, and is wrong about some of it.
+    pub(crate) fn with_arbiter(&self, flow: &FlowFile) -> anyhow::Result<FlowFile> {
+        let options = LearnOptions::default();
+        let fitting = Fitting::prepare(
+            &self.all(),
+            &self.surroundings,
+            &options,
+            model::NAME,
+            &mut |_, _, _| {},
+        )
+        .context("learning what to ask about the recorded sessions")?;
+        let mut answers = BTreeMap::new();
+        for (key, request, agent) in fitting.asked() {
+            let truth = Truth {
+                next: agent.map(str::to_owned),
+                ..Truth::default()
+            };
+            let answer =
+                json!({"model": model::NAME, "answers": model::answers(&json!(request), &truth)});
+            let response = Response::parse(answer.to_string().as_bytes());
+            answers.insert(*key, response.context("reading the lab's own model")?);
+        }
+        let fitted = fitting
+            .finish(&answers)
+            .context("fitting an arbiter to the recorded sessions")?;
+        let mut flow = flow.clone();
+        flow.take_arbiter(&fitted);
+        Ok(flow)
+    }
+}
+
+/// Writes a flow to a file.
+pub(crate) fn write(flow: &FlowFile, file: &Path) -> anyhow::Result<()> {
     std::fs::write(file, flow.to_text()).with_context(|| format!("writing {}", file.display()))
 }
 

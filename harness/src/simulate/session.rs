@@ -12,8 +12,10 @@ use anyhow::{Context as _, anyhow, bail};
 use serde_json::{Value, json};
 use stretto_flow::HEADING;
 
-use super::agent::{Answer, Counts, Desk, Given, Speaker, serve};
+use super::agent::{Answer, Counts, Desk, Given, Intent, Speaker, serve};
 use super::customer::Customer;
+use super::mind::Mind;
+use super::model::{KEY, Model, SharedMind, look_into};
 use super::server::SHOP_SERVER;
 use super::shop::Shop;
 use crate::host::{Host, Waited};
@@ -34,6 +36,20 @@ pub(crate) struct Bench<'a> {
     pub(crate) shop: &'a Path,
     /// How long the shop takes for a call, in milliseconds.
     pub(crate) call_ms: u64,
+    /// Who answers those that ask.
+    pub(crate) model: &'a Model,
+}
+
+/// A session to play.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) seed: u64,
+    /// The proxy's options.
+    pub(crate) options: Vec<OsString>,
+    /// Whether the proxy has a model to ask.
+    pub(crate) asks: bool,
+    /// An empty folder for what it leaves.
+    pub(crate) folder: PathBuf,
 }
 
 /// What came of a session.
@@ -47,16 +63,25 @@ pub(crate) struct Outcome {
 }
 
 impl Bench<'_> {
-    /// Plays the customer of a seed in an empty folder, with these options of the proxy.
-    pub(crate) fn play(
-        &self,
-        seed: u64,
-        options: &[OsString],
-        folder: &Path,
-    ) -> anyhow::Result<Outcome> {
+    /// Plays a session.
+    pub(crate) fn play(&self, job: &Job) -> anyhow::Result<Outcome> {
+        let Job { seed, folder, .. } = job;
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
         let (context, state) = (folder.join("conversation"), folder.join("shop.json"));
         let errors = folder.join("stderr");
+        let mind: Option<SharedMind> = if job.asks {
+            Some(SharedMind::new(Mind::new(*seed)?.into()))
+        } else {
+            None
+        };
+        // An address of its own tells the model whose question it is.
+        let environment = mind.iter().flat_map(|mind| {
+            let session = folder.display().to_string().replace(['/', '\\'], "-");
+            [
+                ("TYPESAFE_API_KEY", KEY.to_owned()),
+                ("TYPESAFE_BASE_URL", self.model.base_url(&session, mind)),
+            ]
+        });
         let mut command = Command::new(self.proxy);
         command
             .args([
@@ -69,11 +94,12 @@ impl Bench<'_> {
             .arg(folder)
             .arg("--context")
             .arg(&context)
-            .args(options)
+            .args(&job.options)
             .arg("--")
             .arg(self.shop)
             .args([SHOP_SERVER, &seed.to_string(), &self.call_ms.to_string()])
             .arg(&state)
+            .envs(environment)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(
@@ -89,6 +115,7 @@ impl Bench<'_> {
             host: Host::new(stdin, stdout).context("reading from the proxy")?,
             context: File::create(&context)
                 .with_context(|| format!("writing {}", context.display()))?,
+            mind: mind.clone(),
             last_id: 0,
             waits: Vec::new(),
         };
@@ -100,9 +127,9 @@ impl Bench<'_> {
                 said.trim()
             ))
         };
-        let (mut shop, _) = Shop::new(seed);
+        let (mut shop, _) = Shop::new(*seed);
         talk.greet().map_err(told)?;
-        let counts = serve(&Customer::new(seed), &mut shop, &mut talk).map_err(told)?;
+        let counts = serve(&Customer::new(*seed), &mut shop, &mut talk).map_err(told)?;
         talk.host.close_stdin();
         let status = proxy
             .wait_until(Instant::now() + PATIENCE)
@@ -137,6 +164,8 @@ fn session_log(folder: &Path) -> anyhow::Result<PathBuf> {
 struct Talk {
     host: Host,
     context: File,
+    /// What a model is asked about, if one is.
+    mind: Option<SharedMind>,
     last_id: u64,
     waits: Vec<f64>,
 }
@@ -186,6 +215,9 @@ impl Talk {
 impl Desk for Talk {
     fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Answer> {
         thread::sleep(THINKS);
+        if let Some(mind) = &self.mind {
+            look_into(mind).calls(tool, arguments);
+        }
         let began = Instant::now();
         let result = self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))?;
         self.waits.push(began.elapsed().as_secs_f64() * 1000.0);
@@ -216,6 +248,12 @@ impl Desk for Talk {
         self.context
             .write_all(line.as_bytes())
             .context("writing the conversation")
+    }
+
+    fn intend(&mut self, intent: Intent) {
+        if let Some(mind) = &self.mind {
+            look_into(mind).intends(intent);
+        }
     }
 }
 

@@ -99,6 +99,9 @@ const TOOLS: [Tool; 9] = [
     ),
 ];
 
+/// The tools that change something.
+pub(crate) const WRITES: [&str; 4] = [CANCEL, ADDRESS, ITEMS, RETURN];
+
 /// The reasons for which an order may be cancelled.
 pub(crate) const REASONS: [&str; 2] = ["no longer needed", "ordered by mistake"];
 

@@ -55,7 +55,7 @@ use stretto_trace::ToolCall;
 
 use crate::{Exchange, Listings};
 
-pub use judgment::{Entry, Judged, Judgment};
+pub use judgment::{Entry, Judged, Judgment, NOT_AGREED};
 pub use question::{FIRST, Second, state};
 
 /// The probability of a yes from which a write passes, unless another is named.

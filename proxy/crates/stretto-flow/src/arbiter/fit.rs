@@ -87,6 +87,13 @@ impl Fitting {
             .collect()
     }
 
+    /// The decisions as they are asked, each with the lookup that the agent then made, or nothing
+    /// where it did anything else. Some may ask the same.
+    pub fn asked(&self) -> impl Iterator<Item = (&Key, &Request, Option<&str>)> {
+        let decisions = self.decisions.iter();
+        decisions.map(|decision| (&decision.key, &decision.request, decision.agent.as_deref()))
+    }
+
     /// Fits the weights, and returns the flow with its arbiter.
     ///
     /// Decisions whose question has no answer in `answers`, or an incomplete one, are left out.

@@ -13,6 +13,9 @@ use crate::{Exchange, Flag, Listings};
 /// What the log says of a question that the session's budget did not allow.
 const SPENT: &str = "the session's questions are used up; --confirm-questions allows more";
 
+/// How every refusal of the judge's begins, once it is told apart from the guards'.
+pub const NOT_AGREED: &str = "the customer has not explicitly agreed to this exact change";
+
 /// A call that is being judged.
 ///
 /// It holds the questions, made when the call was read; only their answers are waited for.
@@ -168,7 +171,7 @@ fn refusal(failing: &[(&str, f64)]) -> String {
         .map(|(field, p)| format!("{field} {p:.2}"))
         .collect();
     format!(
-        "the customer has not explicitly agreed to this exact change (confirmation judge: {}); \
+        "{NOT_AGREED} (confirmation judge: {}); \
          describe the change and ask the customer to confirm it first",
         fields.join(", ")
     )
