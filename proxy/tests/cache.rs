@@ -121,6 +121,8 @@ impl Session {
             .arg(env!("CARGO_BIN_EXE_stretto-mcp-demo"))
             .args(["--world", "retail"])
             .env_remove("TYPESAFE_API_KEY")
+            // However much it says, the key is not in it.
+            .env("STRETTO_LOG", "trace")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&errors)?);

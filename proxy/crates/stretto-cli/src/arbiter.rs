@@ -11,7 +11,7 @@ use stretto_flow::{
 };
 
 use crate::files::write_whole;
-use crate::oracle::{Answerer, CacheArgs, Who, dollars};
+use crate::oracle::{self, Answerer, CacheArgs, Who, dollars};
 
 /// What `stretto learn` is told about the flow's arbiter.
 #[derive(Debug, clap::Args)]
@@ -34,6 +34,9 @@ pub struct ArbiterArgs {
     /// Ask this many questions at most; a sample that stays the same
     #[arg(long, value_name = "N")]
     oracle_limit: Option<usize>,
+    /// Write every request with its key to this file; it holds what was said in the sessions
+    #[arg(long, value_name = "FILE")]
+    oracle_dump: Option<PathBuf>,
     /// Once the arbiter is fitted, learn all else again from every session
     #[arg(long, conflicts_with_all = ["habit_only", "arbiter_from"])]
     refit_habit: bool,
@@ -69,6 +72,9 @@ impl ArbiterArgs {
         let mut requests = fitting.requests();
         if let Some(limit) = self.oracle_limit {
             requests = requests.into_iter().take(limit).collect();
+        }
+        if let Some(file) = &self.oracle_dump {
+            oracle::dump(&requests, file)?;
         }
         answerer.check_cost(&requests, self.oracle_budget)?;
         let asked = answerer.ask(&requests)?;

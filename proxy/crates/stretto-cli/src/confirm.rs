@@ -23,7 +23,7 @@ use stretto_oracle::offline::Requests;
 use stretto_trace::mcp::{read_log, session_logs};
 
 use crate::files::write_whole;
-use crate::oracle::{Answerer, CacheArgs, Who, dollars};
+use crate::oracle::{self, Answerer, CacheArgs, Who, dollars};
 use crate::outcomes::Outcomes;
 use crate::screen::{Screen, Voice};
 use audit::Audit;
@@ -126,8 +126,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     };
     let (mut writes, requests) = collect(&args.sessions, &args.domains, &outcomes, &judge)?;
     if let Some(file) = &args.oracle_dump {
-        write_whole(file, &dump(&requests)?)
-            .with_context(|| format!("writing {}", file.display()))?;
+        oracle::dump(&requests, file)?;
     }
     answerer.check_cost(&requests, args.oracle_budget)?;
     let asked = answerer.ask(&requests)?;
@@ -202,15 +201,4 @@ fn collect(
         Voice::stderr().say(&format!("{left_out} {sessions} of other domains left out"));
     }
     Ok((writes, requests))
-}
-
-/// The requests as lines, `{"key": …, "request": …}`.
-fn dump(requests: &Requests) -> anyhow::Result<Vec<u8>> {
-    let mut lines = Vec::new();
-    for (key, request) in requests {
-        let line = serde_json::json!({"key": key, "request": request});
-        serde_json::to_writer(&mut lines, &line)?;
-        lines.push(b'\n');
-    }
-    Ok(lines)
 }

@@ -1,7 +1,7 @@
 //! Who answers a command's questions, as the command line names them.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::ValueEnum;
@@ -11,12 +11,14 @@ use stretto_oracle::{
 };
 
 use crate::bar;
+use crate::files::write_whole;
 use crate::screen::{Voice, one_line};
 
 /// Who answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Who {
-    /// The service, for what the cache does not hold; costs money and needs a key.
+    /// The service, for what the cache does not hold; costs money, and needs the key in
+    /// `TYPESAFE_API_KEY`, or in the file that `TYPESAFE_API_KEY_FILE` names.
     Jev,
     /// The cache alone.
     Replay,
@@ -120,6 +122,21 @@ impl Answerer {
         }
         Ok(asked)
     }
+}
+
+/// Writes requests as lines, `{"key": …, "request": …}`. They hold what was said in the sessions.
+///
+/// # Errors
+///
+/// The file cannot be written.
+pub fn dump(requests: &Requests, file: &Path) -> anyhow::Result<()> {
+    let mut lines = Vec::new();
+    for (key, request) in requests {
+        let line = serde_json::json!({"key": key, "request": request});
+        serde_json::to_writer(&mut lines, &line)?;
+        lines.push(b'\n');
+    }
+    write_whole(file, &lines).with_context(|| format!("writing {}", file.display()))
 }
 
 /// Whoever answers, asked one question at a time: each once, and none above a budget.

@@ -86,11 +86,22 @@ fn a_sample_asks_fewer_questions() {
         "mock",
         "--oracle-limit",
         "1",
+        "--oracle-dump",
+        "asked.jsonl",
         "--out",
         "one.json",
     ];
     assert_eq!(stretto(folder.path(), &learn).0, 0);
     assert_eq!(flow(&folder, "one.json").provenance.arbiter_cases, 1);
+    let asked = fs::read_to_string(folder.path().join("asked.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> = asked
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let request: stretto_oracle::Request =
+        serde_json::from_value(lines[0]["request"].clone()).unwrap();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["key"], request.key().to_string());
 }
 
 #[test]

@@ -454,3 +454,48 @@ fn a_request_is_answered_with_its_key_on_stderr() {
     assert_eq!(code, 1);
     assert!(err.contains("TYPESAFE_API_KEY_FILE"), "{err}");
 }
+
+/// The page about the model.
+const PAGE: &str = include_str!("../../../docs/model.md");
+
+/// The page's blocks of a language, without their fences.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let fence = format!("```{language}\n");
+    let begun = PAGE.split(&fence).skip(1);
+    begun
+        .map(|rest| rest.split("```").next().unwrap())
+        .collect()
+}
+
+#[test]
+fn the_page_about_the_model_shows_what_is_asked_kept_and_done() {
+    let folder = recorded();
+    let at = |name: &str| folder.path().join(name);
+    seed(folder.path(), &[(0.9, 0.9), (0.1, 0.9), (0.8, 0.2)]);
+    fs::rename(at(".oracle-cache"), at("CACHE")).unwrap();
+    fs::rename(at("logs"), at("LOGS")).unwrap();
+    let [request, response] = blocks("json")[..] else {
+        panic!("a request and a response");
+    };
+    fs::write(at("request.json"), request).unwrap();
+    let asked: Request = serde_json::from_str(request).unwrap();
+    let key = asked.key().to_string();
+    let (start, _) = key.split_at(8);
+    assert!(PAGE.contains(&format!("DIR/4f/{start}….json")), "{key}");
+    assert_eq!(
+        Response::parse(response.as_bytes()).unwrap().noul("urgent"),
+        Some(0.93)
+    );
+
+    for line in blocks("sh")[0].lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (code, _, err) = stretto(folder.path(), &words[1..], &[]);
+        assert_eq!((words[0], code), ("stretto", 0), "{line}: {err}");
+        assert!(!err.contains("no answer"), "{line}: {err}");
+    }
+    let kept = |name: &str| Cache::new(at(name)).keys().unwrap();
+    assert_eq!(kept("OTHER"), kept("CACHE"));
+    assert_eq!(kept("OTHER").len(), 6);
+    let dumped = fs::read_to_string(at("asked.jsonl")).unwrap();
+    assert_eq!(dumped.lines().count(), 6, "two questions about each write");
+}
