@@ -1,6 +1,7 @@
 //! The host that is timed.
 
 use std::{
+    collections::HashSet,
     env, fs,
     io::{self, BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
@@ -8,7 +9,6 @@ use std::{
     thread,
 };
 
-use memchr::memmem;
 use tempfile::TempDir;
 
 use crate::roles;
@@ -93,7 +93,10 @@ impl Host {
     pub(crate) fn call(&mut self, size: usize) -> io::Result<()> {
         self.id += 1;
         self.input.write_all(&call(self.id, size))?;
-        read_answer(&mut self.output, &mut self.answer, self.id, size)
+        is_to(
+            self.id,
+            read_answer(&mut self.output, &mut self.answer, size)?,
+        )
     }
 
     /// Calls of which some are in flight at once, and all their answers.
@@ -115,8 +118,13 @@ impl Host {
                 }
                 Ok(())
             });
-            for id in ids {
-                read_answer(output, answer, id, size)?;
+            // Over HTTP answers come in any order, so each takes the place of the request it answers.
+            let mut waiting: HashSet<u64> = ids.collect();
+            while !waiting.is_empty() {
+                let id = read_answer(output, answer, size)?;
+                if !waiting.remove(&id) {
+                    return Err(io::Error::other(format!("nobody waits for {id}")));
+                }
                 give.recv().map_err(io::Error::other)?;
             }
             drop(give);
@@ -170,25 +178,30 @@ pub(crate) fn call(id: u64, size: usize) -> Vec<u8> {
     line
 }
 
-/// Reads the answer to a call of that size.
+/// Reads an answer to a call of that size, and returns its id.
 pub(crate) fn read_answer(
     output: &mut impl BufRead,
     answer: &mut Vec<u8>,
-    id: u64,
     size: usize,
-) -> io::Result<()> {
+) -> io::Result<u64> {
     answer.clear();
     output.read_until(b'\n', answer)?;
-    let expected = format!(r#"{{"jsonrpc":"2.0","id":{id},"#);
+    let id = answer
+        .strip_prefix(br#"{"jsonrpc":"2.0","id":"#)
+        .and_then(|rest| rest.split(|byte| *byte == b',').next())
+        .and_then(|id| std::str::from_utf8(id).ok()?.parse().ok());
     // What a line has beside its text is less than this.
-    if answer.starts_with(expected.as_bytes())
-        && answer.len() + 100 > size
-        && memmem::find(&answer[answer.len() - 5..], b"}]}}\n").is_some()
-    {
-        return Ok(());
+    id.filter(|_| answer.len() + 100 > size && answer.ends_with(b"\"}]}}\n"))
+        .ok_or_else(|| io::Error::other(format!("{} bytes are no answer", answer.len())))
+}
+
+/// Whether an answer is to that request.
+pub(crate) fn is_to(id: u64, answered: u64) -> io::Result<()> {
+    if answered == id {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!(
+            "request {id} got the answer to {answered}"
+        )))
     }
-    Err(io::Error::other(format!(
-        "request {id} got {} bytes that are no answer to it",
-        answer.len()
-    )))
 }

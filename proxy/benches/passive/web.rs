@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    host::{call, read_answer},
+    host::{call, is_to, read_answer},
     roles::answer,
 };
 
@@ -145,7 +145,7 @@ impl Client {
         self.stream.get_mut().write_all(&request)?;
         let head = Head::read(&mut self.stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         let mut body = (&mut self.stream).take(head.length as u64);
-        read_answer(&mut body, &mut self.answer, self.id, size)
+        is_to(self.id, read_answer(&mut body, &mut self.answer, size)?)
     }
 }
 

@@ -43,6 +43,7 @@ mod endpoint;
 mod exchange;
 mod link;
 mod modern;
+mod pool;
 mod post;
 mod tools;
 mod trouble;

@@ -5,7 +5,9 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
-use crate::{answers, arbiter, confirm, flows, guards, learn, promote, redact, show};
+use crate::{
+    answers, arbiter, audit, confirm, evaluate, flows, guards, learn, promote, redact, show,
+};
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
 #[derive(Debug, Parser)]
@@ -48,6 +50,10 @@ pub enum Command {
     Learn(learn::Args),
     /// Let a flow act only where its lookups were the agent's own
     Promote(promote::Args),
+    /// Hold a flow's probabilities against what agents did
+    Audit(audit::Args),
+    /// Tell from logged decisions what another threshold or decider would have brought
+    Evaluate(evaluate::Args),
     /// Show what a flow holds
     FlowShow(flows::ShowArgs),
     /// Show what changed from one flow to another
@@ -72,6 +78,8 @@ impl Command {
             Self::ExportArbiter(args) => arbiter::run_export(args),
             Self::Learn(args) => learn::run(args, screen),
             Self::Promote(args) => promote::run(args, screen),
+            Self::Audit(args) => audit::run(args, screen),
+            Self::Evaluate(args) => evaluate::run(args, screen),
             Self::FlowShow(args) => flows::run_show(args, screen),
             Self::FlowDiff(args) => flows::run_diff(args, screen),
         }

@@ -6,9 +6,12 @@
 
 pub mod answers;
 pub mod arbiter;
+pub mod audit;
 mod bar;
 pub mod cli;
 pub mod confirm;
+pub mod deciding;
+pub mod evaluate;
 pub mod files;
 pub mod flows;
 pub mod guards;

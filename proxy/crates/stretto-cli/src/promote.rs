@@ -4,16 +4,14 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use stretto_flow::file::{Bar, Promoted};
-use stretto_flow::{Decider, Flow, Score, Session, Settings, promote};
+use stretto_flow::{Decider, Score, Session, promote};
 
 use crate::bar;
+use crate::deciding::{Deciding, say_unanswered};
 use crate::files::write_whole;
-use crate::learn::PER_CALL;
-use crate::oracle::{Answerer, CacheArgs, OneByOne, Who, dollars};
 use crate::screen::{Screen, Voice, safe};
 use crate::sessions::Known;
 
@@ -32,23 +30,8 @@ pub struct Args {
     out: PathBuf,
     #[command(flatten)]
     known: Known,
-    /// Whose probabilities decide: arbiter, habit or reach; by default as the flow is served
-    #[arg(long, value_name = "DECIDER")]
-    decider: Option<Decider>,
-    /// Who answers the arbiter's questions
-    #[arg(long, value_name = "WHO", default_value = "replay")]
-    oracle: Who,
     #[command(flatten)]
-    cache: CacheArgs,
-    /// Ask nothing that takes the questions above this
-    #[arg(long, value_name = "DOLLARS", default_value = "1", value_parser = dollars)]
-    oracle_budget: f64,
-    /// The threshold of lookups
-    #[arg(long, value_name = "P", default_value_t = 0.3)]
-    threshold: f64,
-    /// The most lookups after a call
-    #[arg(long, value_name = "N", default_value_t = PER_CALL)]
-    per_call: usize,
+    deciding: Deciding,
     /// The smallest share of a site's lookups that the agent made itself
     #[arg(long, value_name = "SHARE", default_value_t = 0.7)]
     min_used: f64,
@@ -67,38 +50,30 @@ pub struct Args {
 /// A file that cannot be read or written, or holds something else than it should.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut voice = Voice::stderr();
-    let flow = Arc::new(Flow::load(&args.flow)?);
-    let decider = args.decider.unwrap_or_else(|| flow.default_decider());
-    flow.check_decider(decider)
-        .with_context(|| format!("deciding by {decider}"))?;
+    let (flow, decider) = args.deciding.flow(&args.flow)?;
     let recorded = args.known.read(&args.sessions, &mut voice)?;
     let sessions: Vec<&Session> = recorded.sessions.iter().collect();
-    let settings = Settings::new(decider, "");
+    let settings = args.deciding.settings(decider);
     let limits = Bar {
-        threshold: args.threshold,
+        threshold: args.deciding.threshold,
         min_used: args.min_used,
         min_lower: args.min_lower,
         min_tasks: args.min_tasks,
     };
-    let answerer = Answerer::new(args.oracle, args.cache.cache())?;
-    let mut asking = OneByOne::new(answerer, args.oracle_budget);
+    let mut asking = args.deciding.asking()?;
     let bar = bar::new();
     let mut progress = |done: usize, all: usize| bar::show(&bar, "scoring", done, all);
     let (promoted, score) = promote(
         &flow,
         &sessions,
         &settings,
-        args.per_call,
+        args.deciding.per_call,
         limits,
         &mut progress,
         &mut |request| asking.ask(request),
     );
     bar.finish_and_clear();
-    if let (all, failed, Some(reason)) = asking.unanswered() {
-        voice.say(&format!(
-            "{failed} of {all} questions got no answer, such as: {reason}"
-        ));
-    }
+    say_unanswered(&asking, &mut voice);
 
     for line in report(&promoted, &score, decider, sessions.len()).lines() {
         writeln!(screen, "{}", safe(line))?;

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 pub use self::policy::{Choice, Policy};
@@ -22,7 +23,8 @@ use crate::live::Live;
 use crate::memory::{Pick, Unbound};
 
 /// Where a lookup's probability comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Decider {
     /// The habit, a model's answers and predicates, combined.
     Arbiter,

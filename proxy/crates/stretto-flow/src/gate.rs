@@ -8,7 +8,7 @@ use crate::flow::Flow;
 use crate::live::View;
 
 /// A step's probability is not taken to be smaller than this.
-const FLOOR: f64 = 1e-6;
+pub(crate) const FLOOR: f64 = 1e-6;
 
 /// What one session's steps have scored.
 #[derive(Clone, Debug)]

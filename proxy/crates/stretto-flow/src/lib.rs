@@ -136,6 +136,7 @@
 mod appended;
 mod arbiter;
 mod decide;
+pub mod evaluate;
 mod explore;
 pub mod file;
 mod flow;
@@ -173,5 +174,6 @@ pub use run::{
     Answer, DecisionSite, Next, Run, RunRecord, ScoreError, Scored, SiteValue, TracedSite,
 };
 pub use score::{
-    Ask, CrossValidation, Score, Scores, SiteScore, cross_validate, lower_bound, promote, score,
+    Ask, Audit, CrossValidation, Score, Scores, SessionAudit, SiteAudit, SiteScore, audit,
+    cross_validate, lower_bound, promote, score,
 };

@@ -1,5 +1,6 @@
 //! What a flow would have done in recorded sessions, held against what the agent did.
 
+mod audit;
 mod cross;
 mod promote;
 
@@ -10,6 +11,7 @@ use serde_json::{Map, Value};
 use stretto_oracle::{Request, Response};
 use stretto_trace::{AfterCall, Event, ToolCall};
 
+pub use self::audit::{Audit, SessionAudit, SiteAudit, audit};
 pub use self::cross::{CrossValidation, Scores, cross_validate};
 pub use self::promote::{lower_bound, promote};
 use crate::decide::{Decision, Opening, Settings, Verdict};
@@ -96,29 +98,24 @@ pub fn score(
     may_chain: &dyn Fn(&str) -> bool,
     ask: &mut Ask<'_>,
 ) -> Score {
-    let settings = Settings {
-        task_id: session.task().to_owned(),
-        explore: None,
-        ignore_promotion: true,
-        ..settings.clone()
-    };
+    let recorded = Recorded::new(session);
     let mut scoring = Scoring {
-        live: Live::new(Arc::clone(flow)),
-        recorded: Recorded::new(session),
-        settings,
+        deciding: Deciding::new(&recorded, settings, ask),
         per_call,
         may_chain,
-        ask,
         covered: HashSet::new(),
         detours: HashSet::new(),
         score: Score::default(),
     };
-    scoring.play();
+    play(flow, &recorded, &mut |live, returned| {
+        scoring.result(live, returned);
+    });
+    scoring.count_turns();
     scoring.score
 }
 
 /// The calls and results of a session.
-struct Recorded<'a> {
+pub(crate) struct Recorded<'a> {
     session: &'a Session,
     calls: HashMap<&'a str, Vec<(usize, &'a ToolCall)>>,
     results: HashMap<&'a str, (bool, &'a str)>,
@@ -126,7 +123,7 @@ struct Recorded<'a> {
 }
 
 impl<'a> Recorded<'a> {
-    fn new(session: &'a Session) -> Self {
+    pub(crate) fn new(session: &'a Session) -> Self {
         let mut calls = HashMap::<&str, Vec<_>>::new();
         let mut results = HashMap::new();
         let mut turns = HashMap::new();
@@ -162,13 +159,30 @@ impl<'a> Recorded<'a> {
         }
     }
 
-    /// The first call, in a turn after `turn`, of `tool` with each of `arguments`.
-    fn later(
+    /// The host sends those calls of a turn that come once `back` of its results are.
+    fn send(&self, live: &mut Live, calls: &[ToolCall], entry: usize, back: usize) {
+        let answered = &self.session.answered_before;
+        for call in calls {
+            if answered.get(&call.id).copied().unwrap_or(0) == back {
+                live.call(entry, &call.id, &call.name, &call.arguments);
+            }
+        }
+    }
+
+    /// The turn that a call was made in, as the place of its event.
+    pub(crate) fn turn_of(&self, call: &str) -> Option<usize> {
+        self.turns.get(call).copied()
+    }
+
+    /// The first call, in a turn after `turn`, of `tool` with each of `arguments`, among those
+    /// whose ids `counts` takes; and that turn.
+    pub(crate) fn later(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,
         turn: usize,
-    ) -> Option<&'a ToolCall> {
+        counts: &dyn Fn(&str) -> bool,
+    ) -> Option<(usize, &'a ToolCall)> {
         let calls = self.calls.get(tool).into_iter().flatten();
         let same = |call: &ToolCall| {
             call.arguments
@@ -176,143 +190,81 @@ impl<'a> Recorded<'a> {
                 .is_some_and(|passed| holds(passed, arguments))
         };
         calls
-            .filter(|(at, _)| *at > turn)
-            .map(|(_, call)| *call)
-            .find(|call| same(call))
+            .copied()
+            .filter(|(at, call)| *at > turn && counts(&call.id))
+            .find(|(_, call)| same(call))
     }
 }
 
-struct Scoring<'a, 'ask> {
-    live: Live,
-    recorded: Recorded<'a>,
+/// A call that has just returned in a session that is played again.
+#[derive(Clone, Copy)]
+struct Returned<'a> {
+    /// Its id.
+    call: &'a str,
+    /// The event of its turn.
+    turn: usize,
+    /// The event of its result.
+    at: usize,
+}
+
+/// Plays a session up to each result of a call, and shows it to `visit` as it stands then. The
+/// last event is none that anything follows, and is left out.
+fn play<'a>(flow: &Arc<Flow>, recorded: &Recorded<'a>, visit: &mut dyn FnMut(&Live, Returned<'a>)) {
+    let mut live = Live::new(Arc::clone(flow));
+    let events = &recorded.session.episode.events;
+    let mut entries = HashMap::new();
+    let mut back = HashMap::<usize, usize>::new();
+    for (at, event) in events.iter().enumerate() {
+        match event {
+            Event::Assistant { calls, .. } if !calls.is_empty() => {
+                let entry = live.begin_turn();
+                entries.insert(at, entry);
+                recorded.send(&mut live, calls, entry, 0);
+            }
+            Event::User { .. } | Event::Assistant { .. } => live.said(event),
+            Event::ToolResult {
+                call_id,
+                name,
+                error,
+                content,
+            } => {
+                live.result(call_id, name, *error, content);
+                let Some(turn) = recorded.turn_of(call_id) else {
+                    continue;
+                };
+                let back = back.entry(turn).or_default();
+                *back += 1;
+                if let Event::Assistant { calls, .. } = &events[turn] {
+                    recorded.send(&mut live, calls, entries[&turn], *back);
+                }
+                if at + 1 < events.len() {
+                    let call = call_id.as_str();
+                    visit(&live, Returned { call, turn, at });
+                }
+            }
+        }
+    }
+}
+
+/// Decisions in a recorded session.
+struct Deciding<'a, 'ask> {
+    recorded: &'a Recorded<'a>,
     settings: Settings,
-    per_call: usize,
-    may_chain: &'a dyn Fn(&str) -> bool,
     ask: &'a mut Ask<'ask>,
-    /// The calls that a lookup has covered, by id.
-    covered: HashSet<&'a str>,
-    /// Lookups that were counted as detours: the tool, and its arguments as text.
-    detours: HashSet<(String, String)>,
-    score: Score,
 }
 
-impl Scoring<'_, '_> {
-    fn play(&mut self) {
-        let events = &self.recorded.session.episode.events;
-        let mut entries = HashMap::new();
-        let mut back = HashMap::<usize, usize>::new();
-        for (at, event) in events.iter().enumerate() {
-            match event {
-                Event::Assistant { calls, .. } if !calls.is_empty() => {
-                    let entry = self.live.begin_turn();
-                    entries.insert(at, entry);
-                    self.send(calls, entry, 0);
-                }
-                Event::User { .. } | Event::Assistant { .. } => self.live.said(event),
-                Event::ToolResult {
-                    call_id,
-                    name,
-                    error,
-                    content,
-                } => {
-                    self.live.result(call_id, name, *error, content);
-                    let Some(turn) = self.recorded.turns.get(call_id.as_str()).copied() else {
-                        continue;
-                    };
-                    let back = back.entry(turn).or_default();
-                    *back += 1;
-                    if let Event::Assistant { calls, .. } = &events[turn] {
-                        self.send(calls, entries[&turn], *back);
-                    }
-                    let is_own = Live::is_own(call_id);
-                    if at + 1 < events.len() && !is_own && !self.covered.contains(call_id.as_str())
-                    {
-                        self.run(call_id, turn, at);
-                    }
-                }
-            }
-        }
-        for event in events {
-            let Event::Assistant { calls, .. } = event else {
-                continue;
-            };
-            if !calls.is_empty() && calls.iter().all(|call| Live::is_own(&call.id)) {
-                continue;
-            }
-            self.score.turns += 1;
-            let is_spared = !calls.is_empty()
-                && calls
-                    .iter()
-                    .all(|call| self.covered.contains(call.id.as_str()));
-            self.score.turns_spared += u64::from(is_spared);
-        }
-    }
-
-    /// The host sends those calls of a turn that come once `back` of its results are.
-    fn send(&mut self, calls: &[ToolCall], entry: usize, back: usize) {
-        let answered = &self.recorded.session.answered_before;
-        for call in calls {
-            if answered.get(&call.id).copied().unwrap_or(0) == back {
-                self.live.call(entry, &call.id, &call.name, &call.arguments);
-            }
-        }
-    }
-
-    /// The run that would have followed a call of the turn `turn`, when the event `at` was the
-    /// last.
-    fn run(&mut self, call: &str, turn: usize, at: usize) {
-        let mut live = None;
-        let mut seen = Seen { events: None, turn };
-        let mut after = call.to_owned();
-        let mut used = 0;
-        loop {
-            let live = live.get_or_insert_with(|| self.live.clone());
-            if !live.ends_in_call(&after) {
-                return;
-            }
-            let Some(decision) = self.decide(live, &after, &mut seen, at) else {
-                self.score.unanswered += 1;
-                return;
-            };
-            let Some(name) = decision.site else { return };
-            let site = self.score.sites.entry(name.clone()).or_default();
-            let Verdict::LookUp { tool, arguments } = decision.verdict else {
-                site.decisions += 1;
-                return;
-            };
-            site.decisions += 1;
-            let key = (tool.clone(), Value::Object(arguments.clone()).to_string());
-            let found = self.recorded.later(&tool, &arguments, turn);
-            let Some(found) = found else {
-                if self.detours.insert(key) {
-                    site.lookups += 1;
-                    site.tasks.insert(self.settings.task_id.clone());
-                }
-                return;
-            };
-            // What an earlier run looked up already is not counted again; that run's result
-            // is not in the recorded session, so this one comes upon it anew. What a flow
-            // looked up when the session was recorded says nothing of the agent.
-            if !Live::is_own(&found.id) && self.covered.insert(found.id.as_str()) {
-                site.lookups += 1;
-                site.used += 1;
-                site.tasks.insert(self.settings.task_id.clone());
-            }
-            used += 1;
-            let result = self.recorded.results.get(found.id.as_str());
-            let Some((failed, content)) =
-                result.filter(|_| used < self.per_call && (self.may_chain)(&name))
-            else {
-                return;
-            };
-            let Some(entry) = live.turn_of(call) else {
-                return;
-            };
-            after = format!("{OWN_ID}{used}");
-            let arguments = Value::Object(arguments);
-            live.call(entry, &after, &tool, &arguments);
-            live.result(&after, &tool, *failed, content);
-            seen.looked_up(&after, &tool, arguments, (*failed, content));
+impl<'a, 'ask> Deciding<'a, 'ask> {
+    /// As the flow would be served with `settings`, but for its own promotion.
+    fn new(recorded: &'a Recorded<'a>, settings: &Settings, ask: &'a mut Ask<'ask>) -> Self {
+        Self {
+            recorded,
+            settings: Settings {
+                task_id: recorded.session.task().to_owned(),
+                explore: None,
+                ignore_promotion: true,
+                ..settings.clone()
+            },
+            ask,
         }
     }
 
@@ -338,6 +290,100 @@ impl Scoring<'_, '_> {
         let answer = answer.as_ref().map_err(String::as_str);
         let decision = flow.settle(open, &request.key(), &self.settings.task_id, answer);
         Some(decision).filter(|decision| !decision.probs.is_empty())
+    }
+}
+
+struct Scoring<'a, 'ask> {
+    deciding: Deciding<'a, 'ask>,
+    per_call: usize,
+    may_chain: &'a dyn Fn(&str) -> bool,
+    /// The calls that a lookup has covered, by id.
+    covered: HashSet<&'a str>,
+    /// Lookups that were counted as detours: the tool, and its arguments as text.
+    detours: HashSet<(String, String)>,
+    score: Score,
+}
+
+impl<'a> Scoring<'a, '_> {
+    fn result(&mut self, live: &Live, returned: Returned<'a>) {
+        if !Live::is_own(returned.call) && !self.covered.contains(returned.call) {
+            self.run(live, returned);
+        }
+    }
+
+    fn count_turns(&mut self) {
+        for event in &self.deciding.recorded.session.episode.events {
+            let Event::Assistant { calls, .. } = event else {
+                continue;
+            };
+            if !calls.is_empty() && calls.iter().all(|call| Live::is_own(&call.id)) {
+                continue;
+            }
+            self.score.turns += 1;
+            let is_spared = !calls.is_empty()
+                && calls
+                    .iter()
+                    .all(|call| self.covered.contains(call.id.as_str()));
+            self.score.turns_spared += u64::from(is_spared);
+        }
+    }
+
+    /// The run that would have followed a call that has just returned.
+    fn run(&mut self, now: &Live, Returned { call, turn, at }: Returned<'a>) {
+        let recorded = self.deciding.recorded;
+        let mut live = None;
+        let mut seen = Seen { events: None, turn };
+        let mut after = call.to_owned();
+        let mut used = 0;
+        loop {
+            let live = live.get_or_insert_with(|| now.clone());
+            if !live.ends_in_call(&after) {
+                return;
+            }
+            let Some(decision) = self.deciding.decide(live, &after, &mut seen, at) else {
+                self.score.unanswered += 1;
+                return;
+            };
+            let Some(name) = decision.site else { return };
+            let site = self.score.sites.entry(name.clone()).or_default();
+            let Verdict::LookUp { tool, arguments } = decision.verdict else {
+                site.decisions += 1;
+                return;
+            };
+            site.decisions += 1;
+            let key = (tool.clone(), Value::Object(arguments.clone()).to_string());
+            let found = recorded.later(&tool, &arguments, turn, &|_| true);
+            let Some((_, found)) = found else {
+                if self.detours.insert(key) {
+                    site.lookups += 1;
+                    site.tasks.insert(self.deciding.settings.task_id.clone());
+                }
+                return;
+            };
+            // What an earlier run looked up already is not counted again; that run's result
+            // is not in the recorded session, so this one comes upon it anew. What a flow
+            // looked up when the session was recorded says nothing of the agent.
+            if !Live::is_own(&found.id) && self.covered.insert(found.id.as_str()) {
+                site.lookups += 1;
+                site.used += 1;
+                site.tasks.insert(self.deciding.settings.task_id.clone());
+            }
+            used += 1;
+            let result = recorded.results.get(found.id.as_str());
+            let Some((failed, content)) =
+                result.filter(|_| used < self.per_call && (self.may_chain)(&name))
+            else {
+                return;
+            };
+            let Some(entry) = live.turn_of(call) else {
+                return;
+            };
+            after = format!("{OWN_ID}{used}");
+            let arguments = Value::Object(arguments);
+            live.call(entry, &after, &tool, &arguments);
+            live.result(&after, &tool, *failed, content);
+            seen.looked_up(&after, &tool, arguments, (*failed, content));
+        }
     }
 }
 

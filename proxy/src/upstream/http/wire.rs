@@ -1,44 +1,20 @@
 //! The HTTP client.
 //!
-//! Straight to the server, requests go through hyper's own client: what a more general one does
+//! Straight to the server, requests go over connections of [`Pool`]: what a more general client does
 //! for each of them costs a third of a small call. Behind an HTTP proxy, which only the
 //! environment can ask for, that does not matter, and the general one knows all kinds of proxies.
 
-use std::{
-    env,
-    error::Error,
-    io,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{env, error::Error, io, sync::Arc};
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode, Uri, response};
-use http_body_util::{BodyExt as _, Full};
-use hyper::body::{Body as _, Incoming};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::{
-        legacy::{Client, connect::HttpConnector},
-        proxy::matcher::Matcher,
-    },
-    rt::{TokioExecutor, TokioTimer},
-};
+use http::{HeaderMap, Request, StatusCode, Uri};
+use http_body_util::BodyExt as _;
+use hyper::body::Body as _;
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::{legacy::connect::HttpConnector, proxy::matcher::Matcher};
 use rustls::{ClientConfig, RootCertStore, crypto::ring};
-use tokio::time::timeout;
-use tower_service::Service;
 
-/// How long connecting may take, the handshake of TLS included.
-const TO_CONNECT: Duration = Duration::from_secs(10);
-
-/// How long a connection is kept for the next request. Many servers close theirs after 5 s, and a
-/// request that meets that moment is lost.
-const IDLE: Duration = Duration::from_secs(4);
-
-/// How many connections wait for the next request, at most.
-const IDLE_CONNECTIONS: usize = 64;
+use super::pool::{Answer, IDLE, IDLE_CONNECTIONS, Pool, TO_CONNECT};
 
 /// The variable that names a file with more certificates to trust.
 const CERTIFICATES: &str = "SSL_CERT_FILE";
@@ -56,7 +32,7 @@ pub(crate) enum WireError {
 
 /// Connections to one server, which are used again and again.
 pub(super) enum Wire {
-    Straight(Box<Client<Timed<HttpsConnector<HttpConnector>>, Full<Bytes>>>),
+    Straight(Box<Pool>),
     Proxied(reqwest::Client),
 }
 
@@ -78,12 +54,7 @@ impl Wire {
             .https_or_http()
             .enable_http1()
             .wrap_connector(tcp);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(IDLE_CONNECTIONS)
-            .build(Timed(connector));
-        Ok(Self::Straight(Box::new(client)))
+        Ok(Self::Straight(Box::new(Pool::new(connector))))
     }
 
     /// Sends a request, and waits for the head of the answer.
@@ -92,23 +63,15 @@ impl Wire {
     /// Why there is none, on one line.
     pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Response, String> {
         match self {
-            Self::Straight(client) => {
-                let sent = client.request(request.map(Full::new)).await;
-                let (head, body) = sent.map_err(|error| cause(&error))?.into_parts();
-                Ok(Response {
-                    head,
-                    body: Body::Straight(body),
-                })
+            Self::Straight(pool) => {
+                let answer = pool.send(request).await.map_err(|error| cause(&error))?;
+                Ok(Response::Straight(Box::new(answer)))
             }
             Self::Proxied(client) => {
                 let request = reqwest::Request::try_from(request).map_err(|error| cause(&error))?;
                 let sent = client.execute(request).await;
                 let response = http::Response::from(sent.map_err(|error| cause(&error))?);
-                let (head, body) = response.into_parts();
-                Ok(Response {
-                    head,
-                    body: Body::Proxied(body),
-                })
+                Ok(Response::Proxied(Box::new(response)))
             }
         }
     }
@@ -116,31 +79,31 @@ impl Wire {
 
 /// An answer whose body is still to be read.
 #[derive(Debug)]
-pub(in crate::upstream) struct Response {
-    head: response::Parts,
-    body: Body,
-}
-
-#[derive(Debug)]
-enum Body {
-    Straight(Incoming),
-    Proxied(reqwest::Body),
+pub(in crate::upstream) enum Response {
+    Straight(Box<Answer>),
+    Proxied(Box<http::Response<reqwest::Body>>),
 }
 
 impl Response {
     pub(in crate::upstream) fn status(&self) -> StatusCode {
-        self.head.status
+        match self {
+            Self::Straight(answer) => answer.response().status(),
+            Self::Proxied(response) => response.status(),
+        }
     }
 
     pub(super) fn headers(&self) -> &HeaderMap {
-        &self.head.headers
+        match self {
+            Self::Straight(answer) => answer.response().headers(),
+            Self::Proxied(response) => response.headers(),
+        }
     }
 
     /// How long the body is, if the server says so.
     pub(super) fn content_length(&self) -> Option<u64> {
-        match &self.body {
-            Body::Straight(body) => body.size_hint().exact(),
-            Body::Proxied(body) => body.size_hint().exact(),
+        match self {
+            Self::Straight(answer) => answer.response().body().size_hint().exact(),
+            Self::Proxied(response) => response.body().size_hint().exact(),
         }
     }
 
@@ -150,12 +113,14 @@ impl Response {
     /// Why it broke off, on one line.
     pub(in crate::upstream) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         loop {
-            let frame = match &mut self.body {
-                Body::Straight(body) => body
+            let frame = match self {
+                Self::Straight(answer) => answer
+                    .body()
                     .frame()
                     .await
                     .map(|frame| frame.map_err(|error| cause(&error))),
-                Body::Proxied(body) => body
+                Self::Proxied(response) => response
+                    .body_mut()
                     .frame()
                     .await
                     .map(|frame| frame.map_err(|error| cause(&error))),
@@ -170,37 +135,6 @@ impl Response {
                 }
             }
         }
-    }
-}
-
-/// A connector with a time limit on all that it does.
-#[derive(Clone, Debug)]
-pub(super) struct Timed<C>(C);
-
-/// The connection did not come about in time.
-#[derive(Debug, thiserror::Error)]
-#[error("no connection within {} s", TO_CONNECT.as_secs())]
-struct TooSlow;
-
-type Failure = Box<dyn Error + Send + Sync>;
-
-impl<C> Service<Uri> for Timed<C>
-where
-    C: Service<Uri, Error = Failure>,
-    C::Future: Send + 'static,
-    C::Response: Send,
-{
-    type Response = C::Response;
-    type Error = Failure;
-    type Future = Pin<Box<dyn Future<Output = Result<C::Response, Failure>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Failure>> {
-        self.0.poll_ready(context)
-    }
-
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connected = timeout(TO_CONNECT, self.0.call(uri));
-        Box::pin(async move { connected.await.unwrap_or_else(|_| Err(TooSlow.into())) })
     }
 }
 
@@ -243,9 +177,7 @@ fn cause(error: &(dyn Error + 'static)) -> String {
     let mut next = Some(error);
     while let Some(error) = next {
         next = error.source();
-        let is_general =
-            error.is::<reqwest::Error>() || error.is::<hyper_util::client::legacy::Error>();
-        if !is_general || (next.is_none() && !error.is::<reqwest::Error>()) {
+        if !error.is::<reqwest::Error>() {
             causes.push(error.to_string().replace(['\n', '\r'], " "));
         }
     }

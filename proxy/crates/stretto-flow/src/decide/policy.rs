@@ -1,6 +1,6 @@
 //! What a decision could have taken, and exploring among it.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::rule::{Bound, Offer};
@@ -8,10 +8,10 @@ use super::{Decider, Decision, Verdict};
 use crate::explore::{Draws, Explore};
 
 /// What a decision could have taken, so that another rule can be judged by the log.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Policy {
     /// Where the probabilities came from.
-    pub decider: &'static str,
+    pub decider: Decider,
     /// The threshold that was applied.
     pub threshold: f64,
     /// The chance to explore.
@@ -31,7 +31,7 @@ pub struct Policy {
 }
 
 /// One lookup of a site.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// The tool.
     pub tool: String,
@@ -44,7 +44,7 @@ pub struct Choice {
     /// Its arguments, if it binds.
     pub arguments: Option<Map<String, Value>>,
     /// Why it does not bind, if so.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unbound: Option<String>,
 }
 
@@ -119,7 +119,7 @@ impl Setting {
             }
         }
         decision.policy = Some(Policy {
-            decider: decider.name(),
+            decider,
             threshold: offer.threshold,
             epsilon,
             explored,
