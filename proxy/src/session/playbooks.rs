@@ -644,8 +644,8 @@ mod judge {
         assert_eq!(play.answers(Ok(0.9)), [""; 0]);
     }
 
-    #[test]
-    fn a_commit_s_call_waits_for_the_judge_and_counts_as_held() {
+    /// A commit whose call waits for the judge.
+    fn held_commit() -> Play {
         let mut play = Play::new(Options {
             commit: true,
             ..judging()
@@ -663,6 +663,29 @@ mod judge {
             play.host(call(3, "stretto_commit", json!({"calls": [write]}))),
             ["ask"]
         );
+        play
+    }
+
+    #[test]
+    fn a_commit_that_is_cancelled_makes_no_call_and_has_no_answer() {
+        let mut play = held_commit();
+        assert_eq!(play.host(cancel(3)), [""; 0]);
+        assert!(!play.session.is_waiting());
+        assert_eq!(play.answers(Ok(0.9)), [""; 0], "the answer comes too late");
+        assert_eq!(play.host_closes(), ["close server"]);
+    }
+
+    #[test]
+    fn a_server_that_goes_leaves_the_commit_answered() {
+        let mut play = held_commit();
+        let text = answer_text(&play.server_closes());
+        assert!(text.ends_with(" got no answer from the server"), "{text}");
+        assert_eq!(play.answers(Ok(0.9)), [""; 0]);
+    }
+
+    #[test]
+    fn a_commit_s_call_waits_for_the_judge_and_counts_as_held() {
+        let mut play = held_commit();
         assert_eq!(play.host_closes(), [""; 0]);
         let told = play.answers(Ok(0.9));
         assert!(told[0].starts_with("server (own) "), "{told:?}");
