@@ -6,6 +6,8 @@
     reason = "a play reads like what is sent"
 )]
 
+mod any_order;
+
 use std::{path::Path, sync::Arc};
 
 use serde_json::{Value, json};
