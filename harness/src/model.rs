@@ -96,11 +96,13 @@ impl Model {
         questions.filter(|(id, _)| id == question).count() as u64
     }
 
-    /// Gives all answers to this question that are held back, those already asked for and those to come.
-    pub(crate) fn release(&self, question: &str) {
+    /// Gives the answers to this question that are held back, those already asked for and those to
+    /// come; with `about`, those of the lines that say so.
+    pub(crate) fn release(&self, question: &str, about: Option<&str>) {
         let mut talk = lock(&self.shared.talk);
         for (says, holds) in self.shared.says.iter().zip(&mut talk.holds) {
-            *holds &= says.question != question;
+            let is_meant = about.is_none() || says.about.as_deref() == about;
+            *holds &= !(is_meant && says.question == question);
         }
         self.shared.released.notify_all();
     }
@@ -365,7 +367,9 @@ mod tests {
                 thread::yield_now();
             }
             assert!(!asking.is_finished());
-            model.release("confirmed");
+            model.release("confirmed", Some("something else"));
+            assert!(!asking.is_finished());
+            model.release("confirmed", None);
             assert_eq!(asking.join().unwrap(), 200);
         });
         assert_eq!(ask(&model, "k", &question("confirmed", &json!("x"))).0, 200);

@@ -261,11 +261,13 @@ impl<'a> Player<'a> {
                 let stage = self.stage;
                 self.reached("the model", &question, *times, || stage.asked(&question))
             }
-            Act::Release(question) => {
+            Act::Release { question, about } => {
                 self.flush();
                 let question = self.filled(question)?;
-                self.did(&format!("has the model answer {question}"));
-                self.stage.release(&question);
+                let which = about.as_ref().map(|about| format!(" about {about:?}"));
+                let which = which.unwrap_or_default();
+                self.did(&format!("has the model answer {question}{which}"));
+                self.stage.release(&question, about.as_deref());
                 Ok(())
             }
             Act::Written(path) => {

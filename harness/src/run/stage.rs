@@ -389,9 +389,9 @@ impl Stage {
     }
 
     /// Has the model give the answers to this question that it holds back.
-    pub(super) fn release(&self, question: &str) {
+    pub(super) fn release(&self, question: &str, about: Option<&str>) {
         if let Some(model) = &self.model {
-            model.release(question);
+            model.release(question, about);
         }
     }
 

@@ -193,6 +193,8 @@ pub(crate) struct StepForm {
     pub(crate) end: Option<Text>,
     /// With `say`: the words.
     pub(crate) text: Option<Text>,
+    /// With `release`: only the answers of lines with this `about`.
+    pub(crate) about: Option<Text>,
     /// With `reached_server` and `reached_model`: exactly so often. Without it: at least once.
     #[schemars(schema_with = "count_schema")]
     pub(crate) times: Option<u64>,

@@ -214,9 +214,10 @@ fn step_texts(step: &Step) -> Vec<&str> {
         | Act::Say { text, .. }
         | Act::Stderr(text)
         | Act::Logged(text)
-        | Act::Written(text)
-        | Act::Release(text) => found.push(text),
-        Act::ReachedServer { what, .. } | Act::ReachedModel { question: what, .. } => {
+        | Act::Written(text) => found.push(text),
+        Act::ReachedServer { what, .. }
+        | Act::ReachedModel { question: what, .. }
+        | Act::Release { question: what, .. } => {
             found.push(what);
         }
         Act::Raw {

@@ -64,7 +64,11 @@ pub(crate) enum Act {
         times: Option<u64>,
     },
     /// The model gives the answers to this question that it holds back.
-    Release(String),
+    Release {
+        question: String,
+        /// Only the lines that say so.
+        about: Option<String>,
+    },
     Stderr(String),
     Logged(String),
     Written(String),
@@ -352,7 +356,10 @@ pub(crate) fn read(form: StepForm, line: usize, ids: &mut Ids) -> Result<Step, S
             times: form.times,
         }
     } else if let Some(question) = form.release {
-        Act::Release(question)
+        Act::Release {
+            question,
+            about: form.about,
+        }
     } else if let Some(path) = form.written {
         Act::Written(path)
     } else if let Some(text) = form.stderr {
@@ -418,7 +425,7 @@ fn verbs_of(form: &StepForm) -> Vec<&'static str> {
 fn companions_fit(form: &StepForm, verb: &str) -> Result<(), String> {
     let waits = ["handshake", "request", "call", "expect"];
     let sends = ["request", "call", "notify", "answer", "raw", "bytes"];
-    let table: [(&str, bool, &[&str]); 19] = [
+    let table: [(&str, bool, &[&str]); 20] = [
         ("client", form.client.is_some(), &["handshake"]),
         ("capabilities", form.capabilities.is_some(), &["handshake"]),
         ("params", form.params.is_some(), &["request", "notify"]),
@@ -430,6 +437,7 @@ fn companions_fit(form: &StepForm, verb: &str) -> Result<(), String> {
         ("error", form.error.is_some(), &["answer"]),
         ("end", form.end.is_some(), &["raw", "bytes"]),
         ("text", form.text.is_some(), &["say"]),
+        ("about", form.about.is_some(), &["release"]),
         (
             "times",
             form.times.is_some(),
