@@ -8,7 +8,10 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
-use stretto_flow::{CrossValidation, Decider, LearnOptions, Session, Stage, cross_validate};
+use stretto_flow::{
+    CrossValidation, Decider, LearnOptions, PER_CALL, Session, SiteThresholds, Stage,
+    cross_validate,
+};
 use stretto_trace::ToolManifest;
 
 use crate::arbiter::ArbiterArgs;
@@ -17,12 +20,10 @@ use crate::files::write_whole;
 use crate::screen::{Screen, Voice};
 use crate::sessions::{Known, Recorded};
 
-/// The most lookups of a run, as a served flow has it.
-pub(crate) const PER_CALL: usize = 8;
-
 /// Arguments of `stretto learn`.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
+#[command(group = clap::ArgGroup::new("scoring").multiple(true))]
 pub struct Args {
     /// Learn from the session logs in this folder
     #[arg(long, value_name = "DIR")]
@@ -47,6 +48,21 @@ pub struct Args {
     /// Bind arguments that were always passed with one value
     #[arg(long)]
     constants: bool,
+    /// Learn from sessions that did not succeed, too
+    #[arg(long)]
+    every_session: bool,
+    /// Tell situations apart by this many of the latest steps
+    #[arg(
+        long,
+        value_name = "STEPS",
+        default_value = "2",
+        value_parser = clap::value_parser!(u8).range(1..=8)
+    )]
+    history: u8,
+    /// Give each site a threshold of its own: the one at which, in sessions left out, used
+    /// lookups less this cost for each detour came to most
+    #[arg(long, value_name = "COST", value_parser = cost, group = "scoring")]
+    detour_cost: Option<f64>,
     /// Add a surprise gate that this share of the sessions stays below
     #[arg(long, value_name = "SHARE", value_parser = share)]
     surprise: Option<f64>,
@@ -54,6 +70,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "K",
+        group = "scoring",
         num_args = 0..=1,
         default_missing_value = "5",
         value_parser = clap::value_parser!(u64).range(2..=1000)
@@ -68,8 +85,8 @@ pub struct Args {
         requires = "cross_validate"
     )]
     thresholds: Vec<f64>,
-    /// Whose probabilities decide when scoring: habit or reach
-    #[arg(long, value_name = "DECIDER", value_parser = decider, requires = "cross_validate")]
+    /// Whose probabilities decide when scoring, and in choosing thresholds: habit or reach
+    #[arg(long, value_name = "DECIDER", value_parser = decider, requires = "scoring")]
     decider: Option<Decider>,
     /// Also write the scores to this file as JSON
     #[arg(long, value_name = "FILE", requires = "cross_validate")]
@@ -82,6 +99,12 @@ fn share(text: &str) -> Result<f64, String> {
         .ok()
         .filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "a share is a number from 0 to 1".to_owned())
+}
+
+fn cost(text: &str) -> Result<f64, String> {
+    let cost = text.parse().ok();
+    let cost = cost.filter(|cost: &f64| cost.is_finite() && *cost >= 0.0);
+    cost.ok_or_else(|| "a cost is a number from 0 on".to_owned())
 }
 
 pub(crate) fn decider(name: &str) -> Result<Decider, String> {
@@ -107,6 +130,13 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         features: args.features,
         constants: args.constants,
         surprise: args.surprise,
+        order: args.history.into(),
+        every_session: args.every_session,
+        site_thresholds: args.detour_cost.map(|detour_cost| SiteThresholds {
+            detour_cost,
+            // Every flow that is learned has the counts of reach, and is served by them.
+            decider: args.decider.unwrap_or(Decider::Reach),
+        }),
         now_unix_ms: now_unix_ms(),
         ..LearnOptions::default()
     };
@@ -129,7 +159,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             &mut progress,
         )?;
         bar.finish_and_clear();
-        let report = report::Report::new(&how, &sessions, &scores);
+        let report = report::Report::new(&how, &options, &sessions, &scores);
         if let Some(file) = &args.json {
             let mut json = serde_json::to_vec(&report)?;
             json.push(b'\n');
@@ -144,16 +174,23 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         bar.finish_and_clear();
         write(file, flow.to_text().as_bytes())?;
         voice.say(&format!(
-            "learned from the {} successful ones of {} sessions, with {} tools of which {} only \
-             read; wrote {}",
-            flow.provenance.habit_episodes,
-            sessions.len(),
+            "learned from {} sessions, with {} tools of which {} only read; wrote {}",
+            learned_from(&options, flow.provenance.habit_episodes, sessions.len()),
             flow.manifest.tools.len(),
             flow.sites.reads.len(),
             file.display()
         ));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Which sessions teach, as the beginning of a phrase that ends in "sessions".
+fn learned_from(options: &LearnOptions, taught: u64, all: usize) -> String {
+    if options.every_session {
+        format!("all {taught}")
+    } else {
+        format!("the {taught} successful ones of {all}")
+    }
 }
 
 /// The sessions, with everything that the command line says about them.

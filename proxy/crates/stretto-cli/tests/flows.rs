@@ -304,6 +304,80 @@ fn flows_are_scored_on_tasks_that_they_were_not_learned_from() {
 }
 
 #[test]
+fn what_a_flow_is_learned_from_and_its_sites_thresholds_can_be_chosen() {
+    let folder = folder();
+    let sessions = data("sessions/logs/shop");
+    let (rewards, rewards_file) = inside(&folder, "rewards.json");
+    fs::write(&rewards, r#"{"20260928T020400.548Z-14457": 0}"#).unwrap();
+    let (out, flow) = inside(&folder, "out.flow.json");
+    let (json, scores_file) = inside(&folder, "scores.json");
+    let ran = stretto(&[
+        "learn",
+        "--sessions",
+        &sessions,
+        "--rewards",
+        &rewards_file,
+        "--habit-only",
+        "--every-session",
+        "--history",
+        "3",
+        "--detour-cost",
+        "1",
+        "--decider",
+        "habit",
+        "--cross-validate",
+        "3",
+        "--json",
+        &scores_file,
+        "--out",
+        &flow,
+    ]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(
+        ran.stdout
+            .contains("learned from the sessions of the other folds"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stderr.contains("learned from all 6 sessions, with "),
+        "{}",
+        ran.stderr
+    );
+    let scores: Value = serde_json::from_str(&fs::read_to_string(json).unwrap()).unwrap();
+    assert_eq!(
+        (
+            &scores["every_session"],
+            &scores["history"],
+            &scores["detour_cost"]
+        ),
+        (&json!(true), &json!(3), &json!(1.0))
+    );
+    let learned = lasting(out);
+    assert_eq!(learned["stretto_flow"], 2);
+    assert_eq!(learned["habit"]["base"]["order"], 3);
+    assert_eq!(learned["provenance"]["habit_episodes"], 6);
+    // Nothing in the shop is a detour, so no site is switched off.
+    let thresholds = learned["thresholds"].as_object().unwrap();
+    assert_eq!(thresholds.len(), 3);
+    assert!(
+        thresholds.values().all(|own| own.as_f64().unwrap() <= 0.9),
+        "{thresholds:?}"
+    );
+    assert_eq!(stretto(&["flow-show", &flow]).code, 0);
+
+    for wrong in [
+        ["--history", "0"],
+        ["--history", "9"],
+        ["--detour-cost", "-1"],
+        ["--decider", "habit"],
+    ] {
+        let learn = ["learn", "--sessions", &sessions, "--out", &flow];
+        assert_eq!(stretto(&[&learn[..], &wrong].concat()).code, 2, "{wrong:?}");
+    }
+}
+
+#[test]
 fn what_is_missing_is_told_with_what_to_do() {
     let folder = folder();
     let (_, out) = inside(&folder, "out.flow.json");

@@ -1,6 +1,6 @@
 //! Learning a flow from recorded sessions.
 //!
-//! Everything is counted on the sessions that succeeded, in their order: what came next
+//! Everything is counted on the sessions that succeeded (unless all are asked for), in their order: what came next
 //! (the habit), what came before the next write (reach), which lookups followed which call
 //! (sites), and where their arguments came from (bindings).
 
@@ -9,6 +9,7 @@ mod alpha;
 mod features;
 mod sources;
 mod surprise;
+mod thresholds;
 
 pub(crate) use agreement::holds;
 
@@ -16,12 +17,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use stretto_trace::{Episode, ToolKind, ToolManifest};
 
+use crate::decide::Decider;
 use crate::file::{Action, BackOff, FeatureMap, FlowFile, Habit, Provenance, Sites};
 use crate::flow::RESPOND;
 use crate::step::{self, Outcome, Vocabulary};
-
-/// The longest history of a learned flow.
-const ORDER: usize = 2;
 
 /// The group of a flow without a goal.
 const GROUP: u64 = 1;
@@ -67,6 +66,13 @@ pub struct LearnOptions {
     pub features: bool,
     /// Whether arguments that always take one value are bound to it.
     pub constants: bool,
+    /// How many of the latest steps tell situations apart, at most: the order of the habit
+    /// and of reach.
+    pub order: usize,
+    /// Whether sessions that did not succeed are learned from, too.
+    pub every_session: bool,
+    /// Whether each site gets a threshold of its own.
+    pub site_thresholds: Option<SiteThresholds>,
     /// The share of training sessions below the surprise gate's threshold, if there is to
     /// be a gate.
     pub surprise: Option<f64>,
@@ -82,10 +88,24 @@ impl Default for LearnOptions {
             seed: 7,
             features: false,
             constants: false,
+            order: 2,
+            every_session: false,
+            site_thresholds: None,
             surprise: None,
             now_unix_ms: 0,
         }
     }
+}
+
+/// How each site's own threshold is chosen: the one at which, on tasks left out, its lookups
+/// were worth most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SiteThresholds {
+    /// What a lookup that the agent never made costs, when one that it did make is worth 1;
+    /// not below 0.
+    pub detour_cost: f64,
+    /// Whose probabilities decide.
+    pub decider: Decider,
 }
 
 /// What is being learned, for whoever waits.
@@ -101,6 +121,8 @@ pub enum Stage {
     Sources,
     /// Comparing picks with the agent's.
     Agreement,
+    /// Choosing thresholds.
+    Thresholds,
     /// Measuring how surprising sessions are.
     Surprise,
 }
@@ -114,6 +136,7 @@ impl Stage {
             Self::Features => "looking for telling fields",
             Self::Sources => "tracing arguments",
             Self::Agreement => "comparing picks",
+            Self::Thresholds => "choosing thresholds",
             Self::Surprise => "measuring surprise",
         }
     }
@@ -182,7 +205,7 @@ pub fn learn(
     let training: Vec<&Session> = sessions
         .iter()
         .copied()
-        .filter(|session| session.episode.succeeded())
+        .filter(|session| options.every_session || session.episode.succeeded())
         .collect();
     if training.is_empty() {
         return Err(LearnError::NoneSuccessful(sessions.len()));
@@ -196,6 +219,7 @@ pub fn learn(
         vocabulary: &vocabulary,
         vocab_size: vocab.len() + 1,
         map: FeatureMap::default(),
+        order: options.order,
     };
     let mut alpha = alpha::draw(&lesson, options, progress);
     if options.features {
@@ -247,6 +271,14 @@ pub fn learn(
         reach: Some(counted.reach),
         surprise: None,
     };
+    if let Some(how) = options.site_thresholds {
+        let known = thresholds::Known {
+            surroundings,
+            options,
+            alpha,
+        };
+        file.thresholds = known.choose(&training, how, progress)?;
+    }
     if let Some(quantile) = options.surprise {
         file.surprise = surprise::gate(&training, &file, quantile, progress);
     }
@@ -269,12 +301,14 @@ fn vocab(sessions: &[&Session], manifest: &ToolManifest) -> Vec<Action> {
 
 /// What all parts of learning read.
 struct Lesson<'a> {
-    /// The sessions that succeeded.
+    /// The sessions that are learned from.
     training: &'a [&'a Session],
     manifest: &'a ToolManifest,
     vocabulary: &'a Vocabulary,
     vocab_size: usize,
     map: FeatureMap,
+    /// The longest history.
+    order: usize,
 }
 
 /// What was counted of steps.
@@ -290,7 +324,7 @@ impl Lesson<'_> {
     }
 
     fn count(&self, alpha: f64, progress: &mut Progress<'_>) -> Counted {
-        let mut base = BackOff::new(ORDER, alpha, self.vocab_size);
+        let mut base = BackOff::new(self.order, alpha, self.vocab_size);
         let mut reach = base.clone();
         let mut next = BTreeMap::<(String, bool), BTreeMap<String, u64>>::new();
         for (done, session) in self.training.iter().enumerate() {
@@ -298,7 +332,7 @@ impl Lesson<'_> {
             let steps = step::steps(&session.episode.events, self.vocabulary, &self.map);
             let symbols: Vec<u32> = steps.iter().map(|(step, _)| step.symbol()).collect();
             for (at, (step, _)) in steps.iter().enumerate() {
-                let history = &symbols[at.saturating_sub(ORDER)..at];
+                let history = &symbols[at.saturating_sub(self.order)..at];
                 base.learn(history, &[step.action], 1.0);
             }
             // From the end, so that what lies ahead of the next write is known at each step.
@@ -309,7 +343,7 @@ impl Lesson<'_> {
                 } else {
                     ahead.insert(step.action);
                 }
-                let history = &symbols[at.saturating_sub(ORDER)..at];
+                let history = &symbols[at.saturating_sub(self.order)..at];
                 let actions: Vec<u32> = ahead.iter().copied().collect();
                 reach.learn(history, &actions, 1.0);
             }
@@ -326,7 +360,7 @@ impl Lesson<'_> {
                 }
             }
         }
-        let top = BTreeMap::from([(GROUP, base.levels[ORDER].clone())]);
+        let top = BTreeMap::from([(GROUP, base.levels[self.order].clone())]);
         Counted {
             habit: Habit {
                 base,

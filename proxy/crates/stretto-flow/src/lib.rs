@@ -164,7 +164,9 @@ pub use explore::{Explore, fold, task_hash};
 pub use file::{FlowError, FlowFile, LoadError};
 pub use flow::{Flow, RESPOND, site_name};
 pub use grant::Grants;
-pub use learn::{LearnError, LearnOptions, Progress, Session, Stage, Surroundings, learn};
+pub use learn::{
+    LearnError, LearnOptions, Progress, Session, SiteThresholds, Stage, Surroundings, learn,
+};
 pub use live::{Live, OWN_ID};
 pub use log::Taken;
 pub use memory::{Pick, PickKind, Unbound};
@@ -174,6 +176,6 @@ pub use run::{
     Answer, DecisionSite, Next, Run, RunRecord, ScoreError, Scored, SiteValue, TracedSite,
 };
 pub use score::{
-    Ask, Audit, CrossValidation, Score, Scores, SessionAudit, SiteAudit, SiteScore, audit,
-    cross_validate, lower_bound, promote, score,
+    Ask, Audit, CrossValidation, PER_CALL, Score, Scores, SessionAudit, SiteAudit, SiteScore,
+    audit, cross_validate, lower_bound, promote, score,
 };

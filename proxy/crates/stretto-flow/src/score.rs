@@ -19,6 +19,9 @@ use crate::flow::Flow;
 use crate::learn::{Session, holds};
 use crate::live::{Live, OWN_ID};
 
+/// The most lookups of a run, as a flow is usually served.
+pub const PER_CALL: usize = 8;
+
 /// What a flow would have done at one site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SiteScore {

@@ -3,13 +3,16 @@
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use stretto_flow::{CrossValidation, Decider, Scores, Session};
+use stretto_flow::{CrossValidation, Decider, LearnOptions, Scores, Session};
 
 /// The report of a cross-validation.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     folds: u64,
     decider: &'static str,
+    history: usize,
+    every_session: bool,
+    detour_cost: Option<f64>,
     sessions: usize,
     successful: usize,
     scores: Vec<Line>,
@@ -29,7 +32,12 @@ struct Line {
 }
 
 impl Report {
-    pub(super) fn new(how: &CrossValidation, sessions: &[&Session], scores: &[Scores]) -> Self {
+    pub(super) fn new(
+        how: &CrossValidation,
+        options: &LearnOptions,
+        sessions: &[&Session],
+        scores: &[Scores],
+    ) -> Self {
         let successful = sessions
             .iter()
             .filter(|session| session.episode.succeeded())
@@ -38,6 +46,9 @@ impl Report {
             folds: how.folds,
             // Every flow that is learned has the counts of reach.
             decider: how.decider.unwrap_or(Decider::Reach).name(),
+            history: options.order,
+            every_session: options.every_session,
+            detour_cost: options.site_thresholds.map(|how| how.detour_cost),
             sessions: sessions.len(),
             successful,
             scores: scores.iter().map(Line::of).collect(),
@@ -48,15 +59,30 @@ impl Report {
         let Self {
             folds,
             decider,
+            history,
+            every_session,
+            detour_cost,
             sessions,
             successful,
             scores,
         } = self;
+        let teachers = if *every_session {
+            "sessions"
+        } else {
+            "successful sessions"
+        };
+        let mut how = format!("decided by {decider}, after the latest {history} steps");
+        if let Some(cost) = detour_cost {
+            write!(
+                how,
+                ", at thresholds of each site's own with a detour at {cost}"
+            )
+            .expect("memory takes every write");
+        }
         let mut text = format!(
             "# Cross-validation\n\n\
-             {sessions} sessions, {successful} of them successful; {folds} folds of tasks; decided \
-             by {decider}. Each flow was learned from the successful sessions of the other folds, \
-             and scored on all sessions of the fold left out.\n\n\
+             {sessions} sessions, {successful} of them successful; {folds} folds of tasks; {how}. \
+             Each flow was learned from the {teachers} of the other folds, and scored on all sessions of the fold left out.\n\n\
              | threshold | decisions | lookups | used | detours | turns spared | of all turns |\n\
              |---:|---:|---:|---:|---:|---:|---:|\n"
         );

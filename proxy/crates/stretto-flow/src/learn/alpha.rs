@@ -11,7 +11,7 @@ use fugue::{ModelExt, Normal, adaptive_mcmc_chain, addr, factor, sample};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use super::{LearnOptions, Lesson, ORDER, Progress, Stage};
+use super::{LearnOptions, Lesson, Progress, Stage};
 use crate::file::BackOff;
 use crate::step;
 
@@ -22,33 +22,35 @@ const SPREAD: f64 = 2.0;
 /// and how often with this action. They do not depend on alpha, so they are counted once.
 #[derive(Debug, Default)]
 pub(super) struct Prequential {
-    rows: Vec<[(f64, f64); ORDER + 1]>,
+    /// One pair for each level, step after step.
+    counts: Vec<(f64, f64)>,
+    levels: usize,
     vocab_size: usize,
 }
 
 impl Prequential {
     fn of(lesson: &Lesson<'_>) -> Self {
         let mut seen = HashMap::<(usize, Vec<u32>), (f64, HashMap<u32, f64>)>::new();
-        let mut rows = Vec::new();
+        let order = lesson.order;
+        let mut counts = Vec::new();
         for session in lesson.training {
             let steps = step::steps(&session.episode.events, lesson.vocabulary, &lesson.map);
             let symbols: Vec<u32> = steps.iter().map(|(step, _)| step.symbol()).collect();
             for (at, (step, _)) in steps.iter().enumerate() {
-                let context = BackOff::context(&symbols[..at], ORDER);
-                let mut row = [(0.0, 0.0); ORDER + 1];
-                for (length, row) in row.iter_mut().enumerate() {
-                    let history = context[ORDER - length..].to_vec();
+                let context = BackOff::context(&symbols[..at], order);
+                for length in 0..=order {
+                    let history = context[order - length..].to_vec();
                     let (total, by_action) = seen.entry((length, history)).or_default();
                     let count = by_action.entry(step.action).or_default();
-                    *row = (*count, *total);
+                    counts.push((*count, *total));
                     *count += 1.0;
                     *total += 1.0;
                 }
-                rows.push(row);
             }
         }
         Self {
-            rows,
+            counts,
+            levels: order + 1,
             vocab_size: lesson.vocab_size,
         }
     }
@@ -57,7 +59,7 @@ impl Prequential {
     #[expect(clippy::cast_precision_loss, reason = "a vocabulary has few actions")]
     fn log_likelihood(&self, alpha: f64) -> f64 {
         let uniform = 1.0 / self.vocab_size as f64;
-        let chance = |row: &[(f64, f64); ORDER + 1]| {
+        let chance = |row: &[(f64, f64)]| {
             row.iter().fold(uniform, |chance, (count, total)| {
                 if *total > 0.0 {
                     (count + alpha * chance) / (total + alpha)
@@ -66,7 +68,10 @@ impl Prequential {
                 }
             })
         };
-        self.rows.iter().map(|row| chance(row).ln()).sum()
+        self.counts
+            .chunks_exact(self.levels)
+            .map(|row| chance(row).ln())
+            .sum()
     }
 }
 
@@ -187,6 +192,7 @@ mod tests {
             vocabulary: &Vocabulary::new(&vocab),
             vocab_size: 6,
             map: FeatureMap::default(),
+            order: 2,
         };
         let alpha = draw(&lesson, &LearnOptions::default(), &mut |_, _, _| {});
         assert_eq!(

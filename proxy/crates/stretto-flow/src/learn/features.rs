@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use stretto_trace::Event;
 
-use super::{Lesson, ORDER, Progress, Stage};
+use super::{Lesson, Progress, Stage};
 use crate::explore::fold;
 use crate::file::{BackOff, FeatureMap, Field};
 use crate::step::{self, Step};
@@ -178,18 +178,22 @@ impl Results {
             .collect();
         let mut total = 0.0;
         for own in 0..FOLDS {
-            let mut model = BackOff::new(ORDER, alpha, lesson.vocab_size);
+            let mut model = BackOff::new(lesson.order, alpha, lesson.vocab_size);
             for (fold, symbols, actions) in &sessions {
                 if *fold != own {
                     for (at, action) in actions.iter().enumerate() {
-                        model.learn(&symbols[at.saturating_sub(ORDER)..at], &[*action], 1.0);
+                        model.learn(
+                            &symbols[at.saturating_sub(lesson.order)..at],
+                            &[*action],
+                            1.0,
+                        );
                     }
                 }
             }
             for (fold, symbols, actions) in &sessions {
                 if *fold == own {
                     for (at, action) in actions.iter().enumerate() {
-                        let history = &symbols[at.saturating_sub(ORDER)..at];
+                        let history = &symbols[at.saturating_sub(lesson.order)..at];
                         total += model.chances(history, &[*action])[0].ln();
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{ORDER, Progress, Session, Stage};
+use super::{Progress, Session, Stage};
 use crate::explore::fold;
 use crate::file::{BackOff, FlowFile, Habit, SurpriseGate};
 use crate::flow::Flow;
@@ -70,15 +70,16 @@ pub(super) fn gate(
 
 fn habit(sessions: &[&Session], file: &FlowFile) -> Habit {
     let vocabulary = Vocabulary::new(&file.vocab);
-    let mut base = BackOff::new(ORDER, file.habit.base.alpha, file.vocab_size());
+    let order = file.habit.base.order;
+    let mut base = BackOff::new(order, file.habit.base.alpha, file.vocab_size());
     for session in sessions {
         let steps = step::steps(&session.episode.events, &vocabulary, &file.map);
         let symbols: Vec<u32> = steps.iter().map(|(step, _)| step.symbol()).collect();
         for (at, (step, _)) in steps.iter().enumerate() {
-            base.learn(&symbols[at.saturating_sub(ORDER)..at], &[step.action], 1.0);
+            base.learn(&symbols[at.saturating_sub(order)..at], &[step.action], 1.0);
         }
     }
-    let top = [(file.group, base.levels[ORDER].clone())].into();
+    let top = [(file.group, base.levels[order].clone())].into();
     Habit {
         base,
         beta: file.habit.beta,

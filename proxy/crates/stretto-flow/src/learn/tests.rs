@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use stretto_trace::{Event, ToolCall, ToolDoc, ToolKind};
 
-use super::{LearnError, LearnOptions, Session, Surroundings, learn};
+use super::{LearnError, LearnOptions, Session, SiteThresholds, Surroundings, learn};
 use crate::decide::{Decider, Settings};
 use crate::file::{Field, FlowFile, Tally};
 use crate::flow::Flow;
@@ -589,4 +589,97 @@ fn there_must_be_something_to_learn_from() {
         .insert("cancel".to_owned(), ToolKind::Write);
     assert_eq!(learn(&[&good], &writes), Err(LearnError::NoReads(1)));
     assert_eq!(learn(&[&good, &bad], &surroundings()), Ok(()));
+}
+
+#[test]
+fn sessions_that_failed_teach_only_when_every_session_is_to() {
+    let good = session(1, vec![user(&["#W1"]), order("#W1")]);
+    let mut bad = session(
+        2,
+        vec![call("find", json!({}), json!("u1")), user(&["#W2"])],
+    );
+    bad.episode.reward = 0.0;
+    let sessions = [good, bad];
+    let site = ("find".to_owned(), false);
+    assert!(!learned(&sessions).sites.next.contains_key(&site));
+    let options = LearnOptions {
+        every_session: true,
+        ..fixed()
+    };
+    let flow = learned_with(&sessions, &options);
+    assert_eq!(flow.sites.next[&site]["get_user"], 1);
+    assert_eq!(flow.provenance.habit_episodes, 2);
+    let none = learn(
+        &[&sessions[1]],
+        &surroundings(),
+        &options,
+        &mut |_, _, _| {},
+    );
+    assert_eq!(none.map(drop), Ok(()));
+}
+
+#[test]
+fn a_longer_history_tells_apart_what_two_steps_cannot() {
+    // The agent reads a line after two orders if it searched before them, and none otherwise.
+    let search = || call("search", json!({"text": "x"}), json!("none"));
+    let find = || call("find", json!({"email": "x"}), json!("u1"));
+    let two_orders = || [order("#W1"), order("#W2")];
+    let line = || call("get_line", json!({"line_id": "L1"}), json!("a line"));
+    let sessions: Vec<Session> = (0..20)
+        .map(|n| {
+            let mut happens = vec![if n % 2 == 0 { search() } else { find() }];
+            happens.extend(two_orders());
+            happens.push(if n % 2 == 0 {
+                line()
+            } else {
+                Happens::Replied("Done.")
+            });
+            session(n, happens)
+        })
+        .collect();
+    let chance = |order: usize, first: Happens| {
+        let options = LearnOptions { order, ..fixed() };
+        let flow = learned_with(&sessions, &options);
+        assert_eq!(flow.habit.base.levels.len(), order + 1);
+        let flow = FlowFile::parse(&flow.to_text()).unwrap();
+        let happens = [first].into_iter().chain(two_orders()).collect();
+        let settings = Settings::new(Decider::Habit, "t");
+        let decision = live(&flow, happens).decide("2.0", &settings).unwrap();
+        decision.probs["get_line"]
+    };
+    assert!((chance(2, search()) - chance(2, find())).abs() < 1e-12);
+    assert!(chance(3, search()) > 0.8);
+    assert!(chance(3, find()) < 0.2);
+}
+
+#[test]
+fn a_site_whose_lookups_are_detours_gets_a_threshold_that_stops_them() {
+    // Of a user's orders the agent reads one of two, whichever: every other pick is a detour.
+    let sessions: Vec<Session> = (0..40)
+        .map(|n| {
+            let read = if n % 2 == 0 { "#W1" } else { "#W2" };
+            let found = call("find", json!({"email": "x"}), json!("u1"));
+            session(n, vec![found, user(&["#W1", "#W2"]), order(read)])
+        })
+        .collect();
+    let thresholds = |detour_cost: f64| {
+        let site_thresholds = Some(SiteThresholds {
+            detour_cost,
+            decider: Decider::Reach,
+        });
+        let options = LearnOptions {
+            site_thresholds,
+            ..fixed()
+        };
+        let flow = learned_with(&sessions, &options);
+        assert_eq!(flow.stretto_flow, 2);
+        flow.thresholds
+    };
+    let (free, dear) = (thresholds(0.0), thresholds(3.0));
+    assert!(free["get_user"] <= 0.5, "{free:?}");
+    assert_eq!(dear["get_user"], 2.0);
+    // What follows the search for a user is always right, whatever a detour costs.
+    assert_eq!(free["find"], dear["find"]);
+    assert!(dear["find"] <= 1.0, "{dear:?}");
+    assert_eq!(learned(&sessions).thresholds.len(), 0);
 }
