@@ -4,9 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use stretto_flow::{Decider, Flow, Settings};
+use stretto_flow::{Decider, Flow, PER_CALL, Settings};
 
-use crate::learn::PER_CALL;
 use crate::oracle::{Answerer, CacheArgs, OneByOne, Who, dollars};
 use crate::screen::Voice;
 

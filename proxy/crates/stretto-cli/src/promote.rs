@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use stretto_flow::file::{Bar, Promoted};
-use stretto_flow::{Decider, PER_CALL, Score, Session, promote};
+use stretto_flow::{Decider, Score, Session, promote};
 
 use crate::bar;
 use crate::deciding::{Deciding, say_unanswered};
