@@ -70,3 +70,46 @@ impl Asker {
         Ok(answered.response)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use stretto_oracle::{Cache, Question};
+
+    use super::*;
+
+    fn request(state: u32) -> Request {
+        Request {
+            model: "m".to_owned(),
+            state: json!(state),
+            questions: [("q".to_owned(), Question::noul("?"))].into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn each_answer_comes_with_the_ticket_of_its_question() {
+        let mut asker = Asker::of(Oracle::Mock);
+        asker.ask(Ticket::of_test(1), request(1));
+        asker.ask(Ticket::of_test(2), request(2));
+        let mut tickets = Vec::new();
+        while asker.is_asked() {
+            let (ticket, answer) = asker.next().await;
+            assert_eq!(answer.unwrap().noul("q"), Some(0.5));
+            tickets.push(ticket);
+        }
+        tickets.sort_by_key(|ticket| *ticket != Ticket::of_test(1));
+        assert_eq!(tickets, [1, 2].map(Ticket::of_test));
+    }
+
+    #[tokio::test]
+    async fn a_question_whose_task_ends_without_an_answer_is_told_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut asker = Asker::of(Oracle::Replay(Cache::new(folder.path())));
+        asker.ask(Ticket::of_test(7), request(7));
+        asker.asked.abort_all();
+        let (ticket, answer) = asker.next().await;
+        assert_eq!(ticket, Ticket::of_test(7));
+        let expected = "the question was given up before an answer came";
+        assert_eq!(answer, Err(expected.to_owned()));
+    }
+}

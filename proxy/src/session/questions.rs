@@ -11,6 +11,14 @@ use super::Act;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Ticket(u64);
 
+#[cfg(test)]
+impl Ticket {
+    /// The ticket of some question.
+    pub(crate) fn of_test(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// What a question is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum About {

@@ -190,8 +190,8 @@ pub enum AskError {
     /// The service's answer is not one.
     #[error("what the model answered is not a response; check TYPESAFE_BASE_URL")]
     Decoding(#[source] serde_json::Error),
-    /// The program is ending, and nobody waits for the answer any more.
-    #[error("the program ended before the answer came")]
+    /// Nobody works at the answer any more: the program is ending, or what asked has broken.
+    #[error("the question was given up before an answer came")]
     Ending,
 }
 
