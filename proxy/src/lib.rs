@@ -25,6 +25,7 @@ mod message;
 mod outbox;
 mod owed;
 mod patience;
+pub mod procedure;
 mod record;
 mod retain;
 mod secrets;

@@ -129,6 +129,7 @@ fn the_install_commands_bring_the_programs_that_are_named_and_a_suite_runs_with_
     for program in [
         "stretto-proxy",
         "stretto-mcp-demo",
+        "stretto-procedure",
         "stretto",
         "stretto-harness",
     ] {

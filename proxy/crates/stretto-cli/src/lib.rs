@@ -12,7 +12,6 @@ pub mod cli;
 pub mod confirm;
 pub mod deciding;
 pub mod evaluate;
-pub mod files;
 pub mod flows;
 pub mod guards;
 pub mod learn;
@@ -23,6 +22,8 @@ pub mod redact;
 pub mod screen;
 pub mod sessions;
 pub mod show;
+
+pub use stretto_trace::files;
 
 use std::borrow::Cow;
 use std::ffi::OsString;

@@ -16,6 +16,7 @@
 
 mod after_call;
 pub mod episode;
+pub mod files;
 pub mod mcp;
 pub mod redact;
 

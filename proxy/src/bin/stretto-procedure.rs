@@ -1,0 +1,7 @@
+//! The program that runs procedures.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    stretto_proxy::procedure::main()
+}
