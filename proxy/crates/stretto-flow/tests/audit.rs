@@ -1,10 +1,5 @@
 //! An audit of recorded shadow sessions finds what their flow logs say.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a test ends where something unexpected happens"
-)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
