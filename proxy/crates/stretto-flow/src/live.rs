@@ -264,16 +264,15 @@ impl Live {
                     replied = false;
                 }
                 Entry::Turn { calls, .. } => {
-                    let seen: Vec<CallIndex> = if Some(index) == own_turn {
-                        let returned = calls.iter().copied().filter(|call| {
-                            Some(*call) != after && self.calls[*call].returned.is_some()
-                        });
-                        returned.chain(after).collect()
-                    } else {
-                        calls.clone()
-                    };
-                    for call in seen.iter().rev() {
-                        let call = &self.calls[*call];
+                    // Newest first, and no further back than is looked: a turn may have
+                    // thousands of calls.
+                    let is_own = Some(index) == own_turn;
+                    let others = calls.iter().rev().copied().filter(|call| {
+                        !is_own || Some(*call) != after && self.calls[*call].returned.is_some()
+                    });
+                    let seen = after.filter(|_| is_own).into_iter().chain(others);
+                    for call in seen.take(needed - newest_first.len()) {
+                        let call = &self.calls[call];
                         if is_first {
                             last = Some((call.tool.clone(), call.has_failed()));
                             is_first = false;
@@ -284,7 +283,6 @@ impl Live {
                 }
             }
         }
-        newest_first.truncate(needed);
         newest_first.reverse();
         View {
             last,
