@@ -36,6 +36,7 @@ pub(crate) fn read(sessions: &[Outcome]) -> anyhow::Result<Lessons> {
         recorded.push(Session {
             episode,
             answered_before,
+            contents_in: None,
         });
     }
     let surroundings = Surroundings {

@@ -43,6 +43,11 @@ pub struct ArbiterArgs {
 }
 
 impl ArbiterArgs {
+    /// Whether an arbiter is fitted to the sessions.
+    pub fn is_fitted(&self) -> bool {
+        !self.habit_only && self.arbiter_from.is_none()
+    }
+
     /// Learns a flow with the arbiter that the command line asks for, if any.
     ///
     /// # Errors

@@ -140,6 +140,7 @@ fn session_of(flow_log: &Path, sessions: &[PathBuf]) -> anyhow::Result<Session> 
     Ok(Session {
         episode,
         answered_before,
+        contents_in: None,
     })
 }
 

@@ -18,7 +18,7 @@ use crate::arbiter::ArbiterArgs;
 use crate::bar;
 use crate::files::write_whole;
 use crate::screen::{Screen, Voice};
-use crate::sessions::{Known, Recorded};
+use crate::sessions::{Known, Recorded, Results};
 
 /// Arguments of `stretto learn`.
 #[derive(Debug, clap::Args)]
@@ -124,8 +124,6 @@ pub(crate) fn decider(name: &str) -> Result<Decider, String> {
 /// learn from.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut voice = Voice::stderr();
-    let recorded = recorded(args, &mut voice)?;
-    let sessions: Vec<&Session> = recorded.sessions.iter().collect();
     let options = LearnOptions {
         features: args.features,
         constants: args.constants,
@@ -140,6 +138,15 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         now_unix_ms: now_unix_ms(),
         ..LearnOptions::default()
     };
+    // Scoring and fitting play sessions again, results and all.
+    let plays = args.cross_validate.is_some() || args.arbiter.is_fitted();
+    let results = if plays || options.needs_results() {
+        Results::InMemory
+    } else {
+        Results::OnDisk
+    };
+    let recorded = recorded(args, results, &mut voice)?;
+    let sessions: Vec<&Session> = recorded.sessions.iter().collect();
     let bar = bar::new();
     let mut progress = |stage: Stage, done: usize, all: usize| {
         bar::show(&bar, stage.phrase(), done, all);
@@ -194,9 +201,9 @@ fn learned_from(options: &LearnOptions, taught: u64, all: usize) -> String {
 }
 
 /// The sessions, with everything that the command line says about them.
-fn recorded(args: &Args, voice: &mut Voice) -> anyhow::Result<Recorded> {
+fn recorded(args: &Args, results: Results, voice: &mut Voice) -> anyhow::Result<Recorded> {
     let manifest = args.manifest.as_deref().map(read_manifest).transpose()?;
-    let mut recorded = args.known.read(&args.sessions, voice)?;
+    let mut recorded = args.known.read(&args.sessions, results, voice)?;
     let named = manifest.as_ref().map(|manifest| manifest.domain.clone());
     if let Some(manifest) = manifest {
         recorded.surroundings.manifest = manifest;

@@ -13,7 +13,7 @@ use crate::bar;
 use crate::deciding::{Deciding, say_unanswered};
 use crate::files::write_whole;
 use crate::screen::{Screen, Voice, safe};
-use crate::sessions::Known;
+use crate::sessions::{Known, Results};
 
 /// Arguments of `stretto promote`.
 #[derive(Debug, clap::Args)]
@@ -51,7 +51,9 @@ pub struct Args {
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut voice = Voice::stderr();
     let (flow, decider) = args.deciding.flow(&args.flow)?;
-    let recorded = args.known.read(&args.sessions, &mut voice)?;
+    let recorded = args
+        .known
+        .read(&args.sessions, Results::InMemory, &mut voice)?;
     let sessions: Vec<&Session> = recorded.sessions.iter().collect();
     let settings = args.deciding.settings(decider);
     let limits = Bar {

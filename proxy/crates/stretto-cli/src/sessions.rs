@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use indicatif::ProgressBar;
 use stretto_flow::{Session, Surroundings};
 use stretto_trace::mcp::{LogError, Tools, episode_with_answered, read_log, session_logs};
+use stretto_trace::{Episode, Event};
 
 use crate::bar;
 use crate::outcomes::Outcomes;
@@ -46,12 +47,17 @@ impl Known {
     /// # Errors
     ///
     /// A file or the directory cannot be read, or holds something else than it should.
-    pub fn read(&self, directory: &Path, voice: &mut Voice) -> anyhow::Result<Recorded> {
+    pub fn read(
+        &self,
+        directory: &Path,
+        results: Results,
+        voice: &mut Voice,
+    ) -> anyhow::Result<Recorded> {
         // Short files first: a mistake in them is told before the sessions are read.
         let outcomes = self.outcomes.as_deref().map(Outcomes::read).transpose()?;
         let rewards = self.rewards.as_deref().map(read_rewards).transpose()?;
         let bar = bar::new();
-        let mut recorded = Recorded::read(directory, &bar)?;
+        let mut recorded = Recorded::read(directory, results, &bar)?;
         bar.finish_and_clear();
         let mut strangers = |file: &Option<PathBuf>, count: usize| {
             if let Some(file) = file.as_ref().filter(|_| count > 0) {
@@ -84,7 +90,7 @@ impl Recorded {
     /// # Errors
     ///
     /// The directory cannot be listed or has no session logs, or one cannot be read.
-    fn read(directory: &Path, bar: &ProgressBar) -> anyhow::Result<Self> {
+    fn read(directory: &Path, results: Results, bar: &ProgressBar) -> anyhow::Result<Self> {
         let paths = session_logs(directory)?;
         anyhow::ensure!(
             !paths.is_empty(),
@@ -95,7 +101,7 @@ impl Recorded {
         );
         bar.set_length(paths.len() as u64);
         bar.set_message("reading sessions");
-        let mut read = read_all(&paths, bar)?;
+        let mut read = read_all(&paths, results, bar)?;
         read.sort_by(|one, other| one.session.episode.id.cmp(&other.session.episode.id));
 
         let mut recorded = Self {
@@ -161,8 +167,25 @@ impl Recorded {
     }
 }
 
+/// Where the contents of results stay, which are nearly all that there is of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Results {
+    /// In memory.
+    InMemory,
+    /// In the logs, for who reads them there again.
+    OnDisk,
+}
+
+fn leave_out(episode: &mut Episode) {
+    for event in &mut episode.events {
+        if let Event::ToolResult { content, .. } = event {
+            *content = String::new();
+        }
+    }
+}
+
 /// Reads logs on as many threads as there are cores.
-fn read_all(paths: &[PathBuf], bar: &ProgressBar) -> Result<Vec<Read>, LogError> {
+fn read_all(paths: &[PathBuf], results: Results, bar: &ProgressBar) -> Result<Vec<Read>, LogError> {
     let threads = thread::available_parallelism()
         .map_or(1, Into::into)
         .min(paths.len());
@@ -182,9 +205,14 @@ fn read_all(paths: &[PathBuf], bar: &ProgressBar) -> Result<Vec<Read>, LogError>
             episode.reward = 1.0;
             answered_before.retain(|_, answered| *answered > 0);
             answered_before.shrink_to_fit();
+            let contents_in = (results == Results::OnDisk).then(|| {
+                leave_out(&mut episode);
+                path.clone()
+            });
             let session = Session {
                 episode,
                 answered_before,
+                contents_in,
             };
             read.push(Read {
                 session,

@@ -10,10 +10,12 @@ mod features;
 mod sources;
 mod surprise;
 mod thresholds;
+mod whole;
 
 pub(crate) use agreement::holds;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::PathBuf;
 
 use stretto_trace::{Episode, ToolKind, ToolManifest};
 
@@ -34,6 +36,11 @@ pub struct Session {
     /// How many calls of its turn had been answered when each call was sent, by call id;
     /// 0 for those that are not listed.
     pub answered_before: HashMap<String, usize>,
+    /// The log with the contents of the episode's results, if they are empty here because
+    /// they are more than memory should hold. [`learn`] reads them there, as long as its
+    /// options do not [need results](LearnOptions::needs_results); whatever else looks at
+    /// results must have them here.
+    pub contents_in: Option<PathBuf>,
 }
 
 impl Session {
@@ -108,6 +115,13 @@ pub struct SiteThresholds {
     pub decider: Decider,
 }
 
+impl LearnOptions {
+    /// Whether results are looked at again and again, so that sessions must hold them.
+    pub fn needs_results(&self) -> bool {
+        self.features || self.surprise.is_some() || self.site_thresholds.is_some()
+    }
+}
+
 /// What is being learned, for whoever waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -164,6 +178,9 @@ pub enum LearnError {
          record sessions in which the host asks for tools/list, or give a manifest"
     )]
     NoTools,
+    /// The contents of a session's results are not there and cannot be read; why not.
+    #[error("{0}")]
+    Unread(String),
     /// No tool only reads.
     #[error(
         "none of the {0} tools is known to only read (readOnlyHint), so there is nothing \
@@ -189,6 +206,15 @@ pub fn learn(
     } = surroundings;
     if sessions.is_empty() {
         return Err(LearnError::NoSessions);
+    }
+    if let Some(session) = sessions
+        .iter()
+        .find(|session| session.contents_in.is_some() && options.needs_results())
+    {
+        return Err(LearnError::Unread(format!(
+            "session {} was read without its results, which features, sites' thresholds and a surprise gate need",
+            session.episode.id
+        )));
     }
     if manifest.tools.is_empty() {
         return Err(LearnError::NoTools);
@@ -229,8 +255,8 @@ pub fn learn(
         }
     }
     let counted = lesson.count(alpha, progress);
-    let mut bindings = sources::trace(&lesson, options.constants, progress);
-    agreement::count(&lesson, &mut bindings, progress);
+    let mut bindings = sources::trace(&lesson, options.constants, progress)?;
+    agreement::count(&lesson, &mut bindings, progress)?;
 
     let mut sources: Vec<String> = sessions
         .iter()

@@ -36,6 +36,7 @@ fn steps_are_scored_by_the_probabilities_that_were_logged() {
         let session = Session {
             episode,
             answered_before,
+            contents_in: None,
         };
         let logged = fs::read_to_string(path.with_extension("flow.jsonl")).unwrap();
         let (mut decisions, mut likeliest, mut nats) = (0, 0, 0.0);
@@ -85,6 +86,7 @@ fn a_runs_surprise_is_that_of_the_outcomes_that_the_session_shows() {
     let session = Session {
         episode,
         answered_before,
+        contents_in: None,
     };
     let settings = Settings::new(Decider::Reach, "");
     let nobody = &mut |_: &_| Err("nobody is asked".to_owned());
@@ -118,6 +120,7 @@ fn the_session_that_fits_worst_comes_first() {
             Session {
                 episode,
                 answered_before,
+                contents_in: None,
             }
         })
         .collect();

@@ -12,6 +12,7 @@ use stretto_flow::file::Bar;
 use stretto_flow::{
     Decider, Flow, FlowFile, LearnError, LearnOptions, Session, Settings, learn, promote,
 };
+use stretto_trace::Event;
 use support::{data, flow, sessions};
 
 fn learned(directory: &str, options: &LearnOptions) -> Result<FlowFile, LearnError> {
@@ -42,6 +43,39 @@ fn the_published_flows_are_learned_again() {
         assert_eq!(lasting(&learned.to_text()), lasting(&expected), "{file}");
         FlowFile::parse(&learned.to_text()).unwrap();
     }
+}
+
+#[test]
+fn results_that_stay_on_disk_teach_what_they_teach_in_memory() {
+    let directory = "sessions/logs/shop";
+    let (mut sessions, surroundings) = sessions(directory);
+    for session in &mut sessions {
+        let log = data(directory).join(format!("{}.jsonl", session.episode.id));
+        session.contents_in = Some(log);
+        for event in &mut session.episode.events {
+            if let Event::ToolResult { content, .. } = event {
+                content.clear();
+            }
+        }
+    }
+    let learn = |sessions: &[Session], options: &LearnOptions| {
+        let sessions: Vec<&Session> = sessions.iter().collect();
+        learn(&sessions, &surroundings, options, &mut |_, _, _| {})
+    };
+    let options = LearnOptions::default();
+    assert_eq!(learn(&sessions, &options), learned(directory, &options));
+
+    let unread = |learned: Result<FlowFile, LearnError>| match learned {
+        Err(LearnError::Unread(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    let features = LearnOptions {
+        features: true,
+        ..LearnOptions::default()
+    };
+    assert!(unread(learn(&sessions, &features)).contains("without its results"));
+    sessions[0].contents_in = Some(data("no such log.jsonl"));
+    assert!(unread(learn(&sessions, &options)).contains("no such log.jsonl"));
 }
 
 #[test]

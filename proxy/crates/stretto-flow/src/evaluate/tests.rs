@@ -153,6 +153,7 @@ fn labels_are_what_the_agent_did_in_later_turns() {
             ..Episode::default()
         },
         answered_before: HashMap::default(),
+        contents_in: None,
     };
     let record = decision(Some("a"), Some("a"), [0.7, 0.2], [true, true]);
     let labels = label(&record, &session).unwrap();

@@ -89,6 +89,13 @@ pub(crate) fn share_is_at_least(part: u64, whole: u64, share: f64) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally(pub u64, pub u64);
 
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+        self.1 += other.1;
+    }
+}
+
 impl Tally {
     /// Counts one more time, when it held or did not.
     pub(crate) fn add(&mut self, held: bool) {

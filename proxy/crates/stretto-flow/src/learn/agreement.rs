@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use stretto_trace::{Event, ToolCall, ToolManifest};
+use stretto_trace::{Episode, Event, ToolCall, ToolManifest};
 
-use super::{Lesson, Progress, Session, Stage};
+use super::{LearnError, Lesson, Progress, Stage, whole};
 use crate::file::{Bindings, Tally};
 use crate::live::Live;
 use crate::memory::{Memory, PickKind};
@@ -15,17 +15,27 @@ use crate::value;
 
 /// Compares what would have been picked with what the agent passed, in every training
 /// session.
-pub(super) fn count(lesson: &Lesson<'_>, bindings: &mut Bindings, progress: &mut Progress<'_>) {
+pub(super) fn count(
+    lesson: &Lesson<'_>,
+    bindings: &mut Bindings,
+    progress: &mut Progress<'_>,
+) -> Result<(), LearnError> {
     let plan = Arc::new(Plan::new(bindings, &[], &ToolManifest::default()));
     let lookups: Vec<String> = bindings.args.keys().cloned().collect();
-    let mut tallies = Tallies::default();
-    for (done, session) in lesson.training.iter().enumerate() {
-        progress(Stage::Agreement, done, lesson.training.len());
-        tallies.session(lesson, session, &plan, &lookups);
-    }
+    let count = |tallies: &mut Tallies, episode: &Episode| {
+        tallies.episode(lesson, episode, &plan, &lookups);
+    };
+    let tallies = whole::count(
+        lesson.training,
+        Stage::Agreement,
+        progress,
+        count,
+        Tallies::join,
+    )?;
     bindings.agreed = tallies.agreed;
     bindings.named_other = tallies.named_other;
     bindings.described_read = tallies.described_read;
+    Ok(())
 }
 
 #[derive(Default)]
@@ -36,18 +46,38 @@ struct Tallies {
 }
 
 impl Tallies {
-    fn session(
+    fn join(&mut self, other: Self) {
+        let Self {
+            agreed,
+            named_other,
+            described_read,
+        } = other;
+        for (lookup, tallies) in agreed {
+            let own = self.agreed.entry(lookup).or_default();
+            for (own, other) in own.iter_mut().zip(tallies) {
+                *own += other;
+            }
+        }
+        for (lookup, tally) in named_other {
+            *self.named_other.entry(lookup).or_default() += tally;
+        }
+        for (lookup, tally) in described_read {
+            *self.described_read.entry(lookup).or_default() += tally;
+        }
+    }
+
+    fn episode(
         &mut self,
         lesson: &Lesson<'_>,
-        session: &Session,
+        episode: &Episode,
         plan: &Arc<Plan>,
         lookups: &[String],
     ) {
         let mut memory = Memory::new(Arc::clone(plan));
         let mut calls = HashMap::new();
         let mut counted = HashSet::new();
-        let later = Later::new(&session.episode.events);
-        for (at, event) in session.episode.events.iter().enumerate() {
+        let later = Later::new(&episode.events);
+        for (at, event) in episode.events.iter().enumerate() {
             match event {
                 Event::User { text } => memory.hear(text),
                 Event::Assistant { calls: made, .. } => {

@@ -1,11 +1,12 @@
 //! Where arguments came from.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::btree_map::{BTreeMap, Entry};
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
-use stretto_trace::{Event, ToolCall};
+use stretto_trace::{Episode, Event, ToolCall};
 
-use super::{Lesson, Progress, Stage};
+use super::{LearnError, Lesson, Progress, Stage, whole};
 use crate::file::{Arg, Bindings, SiteSource, SourceRef, share_is_at_least};
 use crate::value::{self, Reader};
 
@@ -84,17 +85,34 @@ struct Tracer {
 }
 
 /// Traces the arguments of the training sessions' lookups to results.
-pub(super) fn trace(lesson: &Lesson<'_>, constants: bool, progress: &mut Progress<'_>) -> Bindings {
-    let mut tracer = Tracer::default();
-    for (done, session) in lesson.training.iter().enumerate() {
-        progress(Stage::Sources, done, lesson.training.len());
+pub(super) fn trace(
+    lesson: &Lesson<'_>,
+    constants: bool,
+    progress: &mut Progress<'_>,
+) -> Result<Bindings, LearnError> {
+    let count = |tracer: &mut Tracer, episode: &Episode| tracer.episode(lesson, episode);
+    let mut tracer = whole::count(
+        lesson.training,
+        Stage::Sources,
+        progress,
+        count,
+        Tracer::join,
+    )?;
+    if constants {
+        tracer.constants(lesson);
+    }
+    Ok(tracer.finish())
+}
+
+impl Tracer {
+    fn episode(&mut self, lesson: &Lesson<'_>, episode: &Episode) {
         let mut outputs = Outputs::default();
-        for event in &session.episode.events {
+        for event in &episode.events {
             match event {
                 Event::Assistant { calls, .. } => {
                     let mut read_before = None;
                     for call in calls.iter().filter(|call| lesson.is_read(&call.name)) {
-                        tracer.call(call, read_before, &outputs);
+                        self.call(call, read_before, &outputs);
                         read_before = Some(call.name.as_str());
                     }
                 }
@@ -108,13 +126,45 @@ pub(super) fn trace(lesson: &Lesson<'_>, constants: bool, progress: &mut Progres
             }
         }
     }
-    if constants {
-        tracer.constants(lesson);
-    }
-    tracer.finish()
-}
 
-impl Tracer {
+    /// Adds what was traced in other sessions.
+    fn join(&mut self, other: Self) {
+        let Self {
+            bindings: other,
+            at_site,
+            only,
+        } = other;
+        let own = &mut self.bindings;
+        for (tool, (calls, passed)) in other.args {
+            let (own_calls, own_passed) = own.args.entry(tool).or_default();
+            *own_calls += calls;
+            add(own_passed, passed);
+        }
+        add(&mut own.bare, other.bare);
+        for (own, other) in [
+            (&mut own.sources, other.sources),
+            (&mut own.lists, other.lists),
+        ] {
+            for (arg, sources) in other {
+                let own = own.entry(arg).or_default();
+                own.values += sources.values;
+                add(&mut own.found, sources.found);
+            }
+        }
+        add(&mut self.at_site, at_site);
+        for (arg, other) in only {
+            match self.only.entry(arg) {
+                Entry::Occupied(mut own) => {
+                    let own = own.get_mut();
+                    own.is_only &= other.is_only && own.value == other.value;
+                }
+                Entry::Vacant(own) => {
+                    own.insert(other);
+                }
+            }
+        }
+    }
+
     fn call(&mut self, call: &ToolCall, read_before: Option<&str>, outputs: &Outputs) {
         let Value::Object(arguments) = &call.arguments else {
             return;
@@ -222,5 +272,11 @@ impl Tracer {
             }
         }
         self.bindings
+    }
+}
+
+fn add<K: Ord>(counts: &mut BTreeMap<K, u64>, others: BTreeMap<K, u64>) {
+    for (key, count) in others {
+        *counts.entry(key).or_default() += count;
     }
 }

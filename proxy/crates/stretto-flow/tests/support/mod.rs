@@ -44,6 +44,7 @@ pub fn sessions(directory: &str) -> (Vec<Session>, Surroundings) {
             Session {
                 episode,
                 answered_before,
+                contents_in: None,
             }
         })
         .collect();
