@@ -1,5 +1,7 @@
-//! What a call costs at the beginning and at the end of a session of 20,000 calls with guards
-//! on, beside the same session without them. A call may cost at most twice as much at the end.
+//! What a call costs at the beginning and at the end of a session of 20,000 calls with guards on,
+//! with a flow that decides after each call, and with both, beside the same session without them.
+//! The calls follow each other at once, so all of them are one turn of the agent's. A call may
+//! cost at most twice as much at the end.
 //!
 //! `cargo bench -p stretto-proxy --bench long_session`
 
@@ -9,90 +11,94 @@
     reason = "a measurement that cannot go on has failed, and its table is its result"
 )]
 
-use std::{
-    io::{BufRead, BufReader, Write},
-    process::{ChildStdin, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
-};
+#[expect(dead_code, reason = "here every call waits for its result")]
+#[path = "active/session.rs"]
+mod session;
 
-use serde_json::json;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::session::{DEMO, PROXY, Session, median};
 
 const CALLS: usize = 20_000;
 
 /// How many calls the medians are taken of.
 const PART: usize = 1_000;
 
+/// Customers whose records are read again and again.
+const CUSTOMERS: usize = 50;
+
+const GUARDS: [&str; 3] = ["--domain", "retail", "--guards"];
+
+/// It decides and looks nothing up, so that the calls are the same as without it.
+const FLOW: [&str; 3] = [
+    "--flow",
+    concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../scenarios/flows/shop.flow.json"
+    ),
+    "--flow-shadow",
+];
+
 fn main() {
-    println!("| options | first {PART} calls, µs | last {PART} calls, µs | ratio |");
+    let both = [GUARDS, FLOW].concat();
+    let kinds = [
+        ("no options", &[][..]),
+        ("guards", &GUARDS),
+        ("flow", &FLOW),
+        ("guards and flow", &both),
+    ];
+    // They take turns, call by call, so that whatever else the machine does hits all alike.
+    let mut sessions = kinds.map(|(_, options)| shop(options));
+    let mut times = kinds.map(|_| Vec::with_capacity(CALLS));
+    for at in 0..CALLS {
+        let (tool, arguments) = call(at);
+        for (session, times) in sessions.iter_mut().zip(&mut times) {
+            times.push(session.call(tool, &arguments));
+        }
+    }
+    for session in sessions {
+        session.end();
+    }
+
+    println!("| session | first {PART} calls, µs | last {PART} calls, µs | ratio, wanted ≤ 2 |");
     println!("|---|--:|--:|--:|");
-    for options in [&[][..], &["--domain", "retail", "--guards"]] {
-        let times = session(options);
+    for ((name, _), times) in kinds.iter().zip(&times) {
         let (first, last) = (median(&times[..PART]), median(&times[CALLS - PART..]));
-        println!(
-            "| {} | {:.1} | {:.1} | {:.2} |",
-            if options.is_empty() {
-                "none".into()
-            } else {
-                options.join(" ")
-            },
-            first * 1e6,
-            last * 1e6,
-            last / first
-        );
+        println!("| {name} | {first:.1} | {last:.1} | {:.2} |", last / first);
     }
 }
 
-/// How long each call of a session took, one after the other.
-fn session(options: &[&str]) -> Vec<Duration> {
-    let mut proxy = Command::new(env!("CARGO_BIN_EXE_stretto-proxy"))
+fn shop(options: &[&str]) -> Session {
+    let mut command = Command::new(PROXY);
+    command
         .args(options)
-        .args([
-            "--",
-            env!("CARGO_BIN_EXE_stretto-mcp-demo"),
-            "--world",
-            "retail",
-        ])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("the proxy starts");
-    let mut input = proxy.stdin.take().expect("a pipe was asked for");
-    let mut output = BufReader::new(proxy.stdout.take().expect("a pipe was asked for"));
-    let times = (0..CALLS)
-        .map(|id| call(id, &mut input, &mut output))
-        .collect();
-    drop(input);
-    proxy.wait().expect("the proxy ends");
-    times
+        .arg("--")
+        .arg(DEMO)
+        .args(["--world", "retail"]);
+    Session::start(&mut command)
 }
 
-/// Every fourth call is a write, which the guards check against all that the session has shown.
-fn call(id: usize, input: &mut ChildStdin, output: &mut BufReader<ChildStdout>) -> Duration {
-    let order = format!("#W{}a", id % 50);
-    let (name, arguments) = if id % 4 == 3 {
-        (
+/// Of four calls, three read a customer's records, and one is a write, which guards check against
+/// all that the session has shown.
+fn call(at: usize) -> (&'static str, Value) {
+    let customer = at / 4 % CUSTOMERS;
+    match at % 4 {
+        0 => (
+            "get_user_details",
+            json!({"user_id": format!("user_{customer}")}),
+        ),
+        3 => (
             "cancel_pending_order",
-            json!({"order_id": order, "reason": "no longer needed"}),
-        )
-    } else {
-        ("get_order_details", json!({"order_id": order}))
-    };
-    let params = json!({"name": name, "arguments": arguments});
-    let mut line =
-        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string();
-    line.push('\n');
-    let mut answer = String::new();
-    let started = Instant::now();
-    input.write_all(line.as_bytes()).expect("the proxy reads");
-    output.read_line(&mut answer).expect("the proxy answers");
-    let took = started.elapsed();
-    assert!(answer.contains("\"result\""), "{answer}");
-    took
-}
-
-fn median(times: &[Duration]) -> f64 {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    sorted[sorted.len() / 2].as_secs_f64()
+            json!({"order_id": format!("#W{customer}a"), "reason": "no longer needed"}),
+        ),
+        nth => {
+            let order = if nth == 1 { "a" } else { "b" };
+            (
+                "get_order_details",
+                json!({"order_id": format!("#W{customer}{order}")}),
+            )
+        }
+    }
 }
