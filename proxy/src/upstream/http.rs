@@ -259,7 +259,11 @@ impl Http {
 
     fn finished(&mut self, finished: Finished) {
         match finished {
-            Finished::Initialized if !mem::replace(&mut self.has_own_stream, true) => {
+            // A host that has nothing more to say could not answer what the server asks there.
+            Finished::Initialized
+                if matches!(self.phase, Phase::Running)
+                    && !mem::replace(&mut self.has_own_stream, true) =>
+            {
                 let messages = stream::own_messages(Rc::clone(&self.link));
                 let messages = messages.map(|()| Finished::Other);
                 self.background.push(messages.boxed_local());
@@ -408,3 +412,6 @@ impl fmt::Debug for Http {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

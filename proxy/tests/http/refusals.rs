@@ -233,6 +233,27 @@ fn what_answers_a_notification_is_for_nobody() {
 }
 
 #[test]
+fn what_answers_a_line_that_is_no_message_is_for_stderr() {
+    let server = Bare::with_sessions(|request, out| match request.what().as_str() {
+        "ping" => out.json(&result(request, &json!({}))),
+        _ => out.json(
+            &json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "what?"}}),
+        ),
+    });
+    let mut host = Host::before(&server.url);
+    host.open();
+    host.send("hello {");
+    server.wait_for(|request| request.body == "hello {");
+    host.is_told("a line that is no message: the server answered HTTP 200 OK: what?");
+    host.ask(1, "ping", json!({}));
+    host.answer(1);
+    // An array is a batch, whatever is in it, and a batch is told what comes of it.
+    host.send("[1]");
+    assert_eq!(host.message()["error"]["code"], -32700);
+    assert_eq!(host.finish().lines, [""; 0]);
+}
+
+#[test]
 fn a_body_over_several_lines_arrives_as_one_with_its_spelling() {
     let (lines, _) = after(|_, out| {
         out.send("200 OK", "Content-Type: application/json\r\n", "{\r\n  \"id\": \"a\",\r\n  \"result\": {\"n\": 1.0, \"big\": 12345678901234567890123, \"n\": 2e0}\r\n}\r\n")

@@ -125,7 +125,7 @@ fn a_stream_that_ends_early_goes_on_where_it_ended() {
             (_, 1) => out.send("503 Service Unavailable", "", ""),
             (_, 2) => {
                 out.stream()?;
-                out.raw("id: p-2\ndata: {\"method\":\"late\"}\n\n")?;
+                out.raw("id: p-ü\ndata: {\"method\":\"late\"}\n\n")?;
                 out.hang_up()
             }
             _ => {
@@ -149,7 +149,7 @@ fn a_stream_that_ends_early_goes_on_where_it_ended() {
         .filter(|request| !request.header("last-event-id").is_empty())
         .map(|request| request.header("last-event-id"))
         .collect();
-    assert_eq!(gets, ["p-1", "p-1", "p-2"]);
+    assert_eq!(gets, ["p-1", "p-1", "p-ü"]);
     let get = server
         .seen()
         .into_iter()
@@ -276,8 +276,11 @@ fn the_servers_own_stream_is_opened_again_and_given_up_in_the_end() {
 #[test]
 fn an_endless_stream_on_initialize_holds_nothing_up() {
     let demo = Demo::scripted(&json!({
-        "script": 1, "tools": [{"name": "t", "inputSchema": {}}], "answers": [{"tool": "t", "text": "fine"}],
-        "http": {"answers": "stream"},
+        "script": 1, "tools": [{"name": "t", "inputSchema": {}}], "http": {"answers": "stream"},
+        "answers": [
+            {"method": "initialize", "fault": {"keep_open_ms": 600_000}},
+            {"tool": "t", "text": "fine"},
+        ],
     }));
     let mut host = Host::before(&demo.url);
     host.open();

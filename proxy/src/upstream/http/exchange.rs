@@ -145,8 +145,11 @@ impl Exchange {
         if status != StatusCode::ACCEPTED && self.post.expects_body() {
             let body = whole_body(response).await.map_err(Trouble::CutOff)?;
             self.body(body).await;
-        } else {
-            drain(response).await;
+        } else if let Some(body) = drain(response).await
+            && let Some(error) = ServerError::of(&body)
+            && self.post.asks.is_empty()
+        {
+            return Err(Trouble::Refused(status, Some(error)));
         }
         if self.post.asks.is_empty() {
             Ok(Tried::Done)

@@ -83,7 +83,7 @@ impl Link {
     ) -> Result<Response, String> {
         let mut headers = self.session_headers();
         // An id that cannot be sent back was not meant to be.
-        if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+        if let Some(id) = last_id.and_then(|id| HeaderValue::from_bytes(id.as_bytes()).ok()) {
             headers.insert(LAST_EVENT_ID, id);
         }
         self.endpoint.get(headers).await
@@ -350,9 +350,9 @@ pub(super) async fn small_body(
     timeout(within, read).await.ok()?
 }
 
-/// Reads away a body that is for nobody.
-pub(super) async fn drain(response: Response) {
-    small_body(response, DRAINED, TO_DRAIN).await;
+/// Reads away a body that is not for the host. It is returned if that was all of it.
+pub(super) async fn drain(response: Response) -> Option<Vec<u8>> {
+    small_body(response, DRAINED, TO_DRAIN).await
 }
 
 /// An id that a host's request may not have while one of ours has it.

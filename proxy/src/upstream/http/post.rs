@@ -3,6 +3,7 @@
 use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use bytes::Bytes;
+use serde::de::IgnoredAny;
 
 use super::modern::Modern;
 use crate::{
@@ -44,7 +45,7 @@ pub(in crate::upstream) enum Kind {
     /// What the host answers to a request of the server's.
     Response,
     Batch,
-    /// No message that can be read; the server may think differently.
+    /// No message.
     Unreadable,
 }
 
@@ -80,6 +81,10 @@ impl Post {
                 name.push_str("a batch");
                 Kind::Batch
             }
+            None if is_array(content) => {
+                name.push_str("a batch");
+                Kind::Batch
+            }
             None => {
                 name.push_str("a line that is no message");
                 Kind::Unreadable
@@ -110,8 +115,14 @@ impl Post {
 
     /// Whether the body of its answer can be for the host.
     pub(super) fn expects_body(&self) -> bool {
-        !self.asks.is_empty() || matches!(self.kind, Kind::Batch | Kind::Unreadable)
+        !self.asks.is_empty() || self.kind == Kind::Batch
     }
+}
+
+/// Whether the line is a batch, whatever is in it.
+fn is_array(line: &[u8]) -> bool {
+    line.trim_ascii_start().first() == Some(&b'[')
+        && serde_json::from_slice::<IgnoredAny>(line).is_ok()
 }
 
 fn kind_of(head: &Head<'_>, line: &[u8]) -> Kind {
@@ -125,7 +136,6 @@ fn kind_of(head: &Head<'_>, line: &[u8]) -> Kind {
         (Some("notifications/cancelled"), None) => Kind::Cancelled(Heads::cancelled(line)),
         (Some(_), None) => Kind::Notification,
         (None, Some(_)) => Kind::Response,
-        // Servers may see a request in it all the same.
         (None, None) => Kind::Unreadable,
     }
 }
@@ -293,8 +303,11 @@ mod tests {
             ),
             (r#"{"id":"a","result":{}}"#, Kind::Response),
             (r#"[{"id":1,"method":"ping"}]"#, Kind::Batch),
+            ("[1]", Kind::Batch),
+            ("[]", Kind::Batch),
+            ("[1", Kind::Unreadable),
             ("hello", Kind::Unreadable),
-            ("[1]", Kind::Unreadable),
+            (r#"{"jsonrpc":"2.0"}"#, Kind::Unreadable),
         ] {
             assert_eq!(post(line).kind, kind, "{line}");
         }
