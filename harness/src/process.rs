@@ -10,6 +10,8 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+#[cfg(target_os = "linux")]
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// The variable by which the programs of a run are known.
@@ -55,6 +57,29 @@ impl Owned {
     pub(crate) fn child(&mut self) -> &mut Child {
         &mut self.child
     }
+
+    /// Waits until no process can read what this one writes to its stdout, a pipe that was closed here: programs
+    /// that start at that moment have copies of it until their own code runs.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn wait_until_unheard(&self) {
+        let stdout = format!("/proc/{}/fd/1", self.child.id());
+        let Ok(stdout) = std::fs::OpenOptions::new().write(true).open(stdout) else {
+            return;
+        };
+        let until = Instant::now() + GRACE;
+        while Instant::now() < until && !is_stopped() {
+            let mut end = [PollFd::new(&stdout, PollFlags::OUT)];
+            let is_polled = poll(&mut end, Some(&Timespec::default())).is_ok();
+            if !is_polled || end[0].revents().contains(PollFlags::ERR) {
+                return;
+            }
+            std::thread::sleep(BEAT);
+        }
+    }
+
+    /// Elsewhere, nobody can tell.
+    #[cfg(not(target_os = "linux"))]
+    pub(crate) fn wait_until_unheard(&self) {}
 
     pub(crate) fn signal(&self, signal: Signal) {
         // It may have ended meanwhile, and then there is nothing to do.

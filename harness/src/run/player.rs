@@ -310,6 +310,7 @@ impl<'a> Player<'a> {
                 self.did("closes stdout");
                 self.is_deaf = true;
                 self.host.close_stdout();
+                self.proxy.wait_until_unheard();
                 Ok(())
             }
             Act::Signal(name) => {
