@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
 use crate::{
-    answers, arbiter, audit, confirm, evaluate, flows, guards, learn, promote, redact, show,
+    answers, arbiter, audit, compile, confirm, evaluate, flows, guards, learn, promote, redact,
+    show,
 };
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
@@ -48,6 +49,8 @@ pub enum Command {
     ExportArbiter(arbiter::ExportArgs),
     /// Learn a flow from recorded sessions
     Learn(learn::Args),
+    /// Learn a flow from the results of τ²-bench
+    Compile(compile::Args),
     /// Let a flow act only where its lookups were the agent's own
     Promote(promote::Args),
     /// Hold a flow's probabilities against what agents did
@@ -77,6 +80,7 @@ impl Command {
             Self::ImportAnswers(args) => answers::run_import(args),
             Self::ExportArbiter(args) => arbiter::run_export(args),
             Self::Learn(args) => learn::run(args, screen),
+            Self::Compile(args) => compile::run(args),
             Self::Promote(args) => promote::run(args, screen),
             Self::Audit(args) => audit::run(args, screen),
             Self::Evaluate(args) => evaluate::run(args, screen),

@@ -10,21 +10,18 @@ mod writes;
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::ValueEnum;
-use clap::builder::PossibleValuesParser;
 use serde::Serialize;
-use stretto_guards::Guards;
 use stretto_guards::confirm::{Judge, Second};
 use stretto_oracle::offline::Requests;
-use stretto_trace::mcp::{read_log, session_logs};
 
 use crate::files::write_whole;
+use crate::guarded::Input;
 use crate::oracle::{self, Answerer, CacheArgs, Who, dollars};
-use crate::outcomes::Outcomes;
 use crate::screen::{Screen, Voice};
 use audit::Audit;
 use writes::Write;
@@ -33,20 +30,8 @@ use writes::Write;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Judge the writes in the session logs of this folder
-    #[arg(long, value_name = "DIR")]
-    sessions: PathBuf,
-    /// How the sessions ended: a table with a column `session` and any of `task`, `trial` and
-    /// `reward`; sessions without a reward count as successful
-    #[arg(long, value_name = "FILE")]
-    outcomes: Option<PathBuf>,
-    /// Judge this domain only; may be repeated
-    #[arg(
-        long = "domain",
-        value_name = "NAME",
-        value_parser = PossibleValuesParser::new(Guards::domains())
-    )]
-    domains: Vec<String>,
+    #[command(flatten)]
+    input: Input,
     /// Who answers
     #[arg(long, value_name = "WHO", default_value = "replay")]
     oracle: Who,
@@ -114,17 +99,17 @@ struct Json<'a> {
 /// A file that cannot be read or written; no session that has guards; asking would cost too
 /// much, or most questions get no answer.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    let outcomes = match &args.outcomes {
-        Some(file) => Outcomes::read(file)?,
-        None => Outcomes::default(),
-    };
     let answerer = Answerer::new(args.oracle, args.cache.cache())?;
     let judge = Judge {
         second: args.second_question.map(Second::from),
         threshold: args.threshold,
         ..Judge::new(&answerer.model)
     };
-    let (mut writes, requests) = collect(&args.sessions, &args.domains, &outcomes, &judge)?;
+    let mut requests = Requests::new();
+    let mut writes: Vec<Write> = Vec::new();
+    for session in args.input.read(&mut Voice::stderr())? {
+        writes.extend(writes::of_session(&session, &judge, &mut requests));
+    }
     if let Some(file) = &args.oracle_dump {
         oracle::dump(&requests, file)?;
     }
@@ -158,47 +143,4 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         None => screen.write_all(report.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// The writes of the sessions of `domains`, or of every domain that has guards, and what is to
-/// be asked about them.
-fn collect(
-    folder: &Path,
-    domains: &[String],
-    outcomes: &Outcomes,
-    judge: &Judge,
-) -> anyhow::Result<(Vec<Write>, Requests)> {
-    let mut writes = Vec::new();
-    let mut requests = Requests::new();
-    let mut is_any = false;
-    let mut left_out = 0;
-    for path in session_logs(folder)? {
-        let log = read_log(&path)?;
-        let domain = log.header.domain.as_deref().unwrap_or_default();
-        let is_wanted = domains.is_empty() || domains.iter().any(|wanted| wanted == domain);
-        let Some(guards) = Guards::for_domain(domain).ok().filter(|_| is_wanted) else {
-            left_out += 1;
-            continue;
-        };
-        is_any = true;
-        let outcome = outcomes.of(&log.header.session);
-        writes.extend(writes::of_session(
-            &guards,
-            &log,
-            outcome,
-            judge,
-            &mut requests,
-        ));
-    }
-    anyhow::ensure!(
-        is_any,
-        "no session in {} is of a domain with guards; a log's header names its domain",
-        folder.display()
-    );
-    writes.sort_by(|one: &Write, other| one.episode.cmp(&other.episode));
-    if left_out > 0 {
-        let sessions = if left_out == 1 { "session" } else { "sessions" };
-        Voice::stderr().say(&format!("{left_out} {sessions} of other domains left out"));
-    }
-    Ok((writes, requests))
 }

@@ -239,7 +239,7 @@ fn write(file: &Path, content: &[u8]) -> anyhow::Result<()> {
     write_whole(file, content).with_context(|| format!("writing {}", file.display()))
 }
 
-fn now_unix_ms() -> u64 {
+pub(crate) fn now_unix_ms() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();

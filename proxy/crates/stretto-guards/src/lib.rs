@@ -65,7 +65,7 @@ pub use checked::{Checked, Explained, ExplainedVerdict, Finding, REFUSAL_START, 
 pub use exchange::Exchange;
 pub use facts::Facts;
 pub use proposal::{Flag, Listings};
-pub use replay::{Step, replay};
+pub use replay::{Step, replay, replay_episode};
 pub use rule::{Rule, Verdict};
 
 use rule::{Objection, Ruling, require};

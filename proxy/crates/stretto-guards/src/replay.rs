@@ -3,8 +3,10 @@
 //! An episode puts the calls of a turn where its first one was sent. Live, each was judged when
 //! it came, against all that had crossed the proxy before. Replaying a log does the same.
 
+use std::collections::HashMap;
+
 use stretto_trace::mcp::{CallAt, Effect, EpisodeBuilder, Log};
-use stretto_trace::{Event, ToolCall};
+use stretto_trace::{Episode, Event, ToolCall};
 
 /// The next thing that happened in a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -67,6 +69,33 @@ pub fn replay(log: &Log, mut tell: impl FnMut(Step<'_>)) {
         };
         if let Some(step) = step {
             tell(step);
+        }
+    }
+}
+
+/// Goes through an episode that was not recorded by the proxy, turn by turn: the calls of a turn
+/// come before what the agent said in it, since each was made without knowing the others'
+/// results.
+pub fn replay_episode(episode: &Episode, mut tell: impl FnMut(Step<'_>)) {
+    let mut made: HashMap<&str, CallAt> = HashMap::new();
+    for (turn, event) in episode.events.iter().enumerate() {
+        match event {
+            Event::User { .. } => tell(Step::Said(event)),
+            Event::Assistant { text, calls, .. } => {
+                for (place, call) in calls.iter().enumerate() {
+                    let at = CallAt { turn, place };
+                    made.insert(&call.id, at);
+                    tell(Step::Called { at, call });
+                }
+                if text.is_some() {
+                    tell(Step::Said(event));
+                }
+            }
+            Event::ToolResult { call_id, .. } => {
+                if let Some(at) = made.remove(call_id.as_str()) {
+                    tell(Step::Returned { at, result: event });
+                }
+            }
         }
     }
 }

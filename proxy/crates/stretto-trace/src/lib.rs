@@ -19,6 +19,7 @@ pub mod episode;
 pub mod files;
 pub mod mcp;
 pub mod redact;
+pub mod tau2;
 
 pub use after_call::AfterCall;
 pub use episode::{Episode, Event, ToolCall, ToolDoc, ToolKind, ToolManifest, TurnUsage};

@@ -4,16 +4,13 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 use stretto_guards::confirm::{FIRST, Judge};
-use stretto_guards::{Facts, Guards, REFUSAL_START, Step, replay};
+use stretto_guards::{Facts, REFUSAL_START, Step};
 use stretto_oracle::Key;
 use stretto_oracle::offline::{Asked, Requests};
 use stretto_trace::Event;
-use stretto_trace::mcp::{CallAt, Log};
+use stretto_trace::mcp::CallAt;
 
-use crate::outcomes::Outcome;
-
-/// A reward this close to 1 counts as 1.
-const REWARD_SLACK: f64 = 1e-9;
+use crate::guarded::Guarded;
 
 /// A write, and what the word list and the judge say of it.
 #[derive(Clone, Debug, Serialize)]
@@ -51,25 +48,12 @@ impl Write {
 
 /// The writes of a session, each against what came before it, as it would have been judged
 /// live: without those that an enforced rule refuses. What is to be asked goes to `requests`.
-///
-/// Without a reward, the session counts as successful; without a task, it is its own.
-pub(super) fn of_session(
-    guards: &Guards,
-    log: &Log,
-    outcome: Option<&Outcome>,
-    judge: &Judge,
-    requests: &mut Requests,
-) -> Vec<Write> {
-    let session = &log.header.session;
-    let task = outcome.and_then(|outcome| outcome.task.clone());
-    let task = task.unwrap_or_else(|| session.clone());
-    let reward = outcome.and_then(|outcome| outcome.reward);
-    let success = reward.is_none_or(|reward| reward >= 1.0 - REWARD_SLACK);
-
+pub(super) fn of_session(session: &Guarded, judge: &Judge, requests: &mut Requests) -> Vec<Write> {
+    let guards = &session.guards;
     let mut facts = Facts::default();
     let mut writes: Vec<Write> = Vec::new();
     let mut places: HashMap<CallAt, usize> = HashMap::new();
-    replay(log, |step| match step {
+    session.replay(|step| match step {
         Step::Said(event) => facts.observe(event),
         Step::Called { at, call } => {
             let checked = guards.check(&facts, call);
@@ -83,10 +67,10 @@ pub(super) fn of_session(
                 places.insert(at, writes.len());
                 writes.push(Write {
                     domain: guards.domain().to_owned(),
-                    task_id: task.clone(),
-                    episode: session.clone(),
+                    task_id: session.task.clone(),
+                    episode: session.id.clone(),
                     tool: call.name.clone(),
-                    success,
+                    success: session.is_successful,
                     refused: false,
                     word_list,
                     p_yes: None,

@@ -3,17 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
-use stretto_guards::{Checked, Facts, Guards, REFUSAL_START, Step, Verdict, replay};
+use stretto_guards::{Checked, Facts, Guards, REFUSAL_START, Step, Verdict};
 use stretto_trace::Event;
-use stretto_trace::mcp::{CallAt, Log};
+use stretto_trace::mcp::CallAt;
 
-use crate::outcomes::Outcome;
+use crate::guarded::Guarded;
 
 /// How many false alarms of a rule are listed.
 const LISTED: usize = 5;
-
-/// A reward this close to 1 counts as 1.
-const REWARD_SLACK: f64 = 1e-9;
 
 /// How often something was so in successful and in failed sessions.
 pub(super) type ByOutcome = [usize; 2];
@@ -86,16 +83,14 @@ enum Ending {
 
 impl Session {
     /// Checks the calls of a recorded session, each against what came before it.
-    ///
-    /// Without a reward, it counts as successful; without a task, it is its own.
-    pub(super) fn replayed(guards: &Guards, log: &Log, outcome: Option<&Outcome>) -> Self {
+    pub(super) fn replayed(session: &Guarded) -> Self {
         let mut facts = Facts::default();
         let mut calls = Vec::new();
         let mut places: HashMap<CallAt, usize> = HashMap::new();
-        replay(log, |step| match step {
+        session.replay(|step| match step {
             Step::Said(event) => facts.observe(event),
             Step::Called { at, call } => {
-                let checked = guards.check(&facts, call);
+                let checked = session.guards.check(&facts, call);
                 if checked.applies() {
                     places.insert(at, calls.len());
                     calls.push(CheckedCall {
@@ -113,13 +108,10 @@ impl Session {
             }
         });
 
-        let id = log.header.session.clone();
-        let task = outcome.and_then(|outcome| outcome.task.clone());
-        let reward = outcome.and_then(|outcome| outcome.reward);
         Self {
-            task: task.unwrap_or_else(|| id.clone()),
-            id,
-            is_successful: reward.is_none_or(|reward| reward >= 1.0 - REWARD_SLACK),
+            id: session.id.clone(),
+            task: session.task.clone(),
+            is_successful: session.is_successful,
             calls,
         }
     }

@@ -1,0 +1,160 @@
+//! Sessions of domains that have guards, wherever they were recorded.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use stretto_guards::{Guards, Step, replay, replay_episode};
+use stretto_trace::Episode;
+use stretto_trace::mcp::{Log, read_log, session_logs};
+
+use crate::checkout::{self, Checkout, Source};
+use crate::outcomes::Outcomes;
+use crate::screen::Voice;
+
+/// Which sessions, of which domains.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+#[command(group = clap::ArgGroup::new("input").required(true).multiple(true))]
+pub struct Input {
+    /// The session logs in this folder
+    #[arg(long, value_name = "DIR", group = "input")]
+    sessions: Option<PathBuf>,
+    /// The results that a checkout of τ²-bench publishes
+    #[arg(long, value_name = "DIR", group = "input")]
+    tau2: Option<PathBuf>,
+    /// Another results file of τ²-bench; may be repeated
+    #[arg(long = "source", value_name = "[LABEL=]FILE", group = "input")]
+    sources: Vec<Source>,
+    /// How the sessions of logs ended: a table with a column `session` and any of `task`, `trial`
+    /// and `reward`; sessions without a reward count as successful
+    #[arg(long, value_name = "FILE", requires = "sessions")]
+    outcomes: Option<PathBuf>,
+    /// This domain only; may be repeated
+    #[arg(
+        long = "domain",
+        value_name = "NAME",
+        value_parser = PossibleValuesParser::new(Guards::domains())
+    )]
+    pub(crate) domains: Vec<String>,
+}
+
+/// A session of a domain that has guards.
+#[derive(Debug)]
+pub struct Guarded {
+    /// The session's name.
+    pub id: String,
+    /// The task; without one that is known, the session itself.
+    pub task: String,
+    /// Whether the task was solved, as far as that is known.
+    pub is_successful: bool,
+    /// The domain's guards.
+    pub guards: Guards,
+    recorded: Recorded,
+}
+
+#[derive(Debug)]
+enum Recorded {
+    Log(Box<Log>),
+    Episode(Episode),
+}
+
+/// A reward this close to 1 counts as 1.
+const REWARD_SLACK: f64 = 1e-9;
+
+impl Guarded {
+    /// Goes through the session, call by call.
+    pub fn replay(&self, tell: impl FnMut(Step<'_>)) {
+        match &self.recorded {
+            Recorded::Log(log) => replay(log, tell),
+            Recorded::Episode(episode) => replay_episode(episode, tell),
+        }
+    }
+
+    fn of_log(log: Log, guards: Guards, outcomes: &Outcomes) -> Self {
+        let id = log.header.session.clone();
+        let outcome = outcomes.of(&id);
+        let task = outcome.and_then(|outcome| outcome.task.clone());
+        let reward = outcome.and_then(|outcome| outcome.reward);
+        Self {
+            task: task.unwrap_or_else(|| id.clone()),
+            id,
+            is_successful: reward.is_none_or(|reward| reward >= 1.0 - REWARD_SLACK),
+            guards,
+            recorded: Recorded::Log(Box::new(log)),
+        }
+    }
+
+    fn of_episode(episode: Episode, guards: Guards) -> Self {
+        Self {
+            id: episode.id.clone(),
+            task: episode.task_id.clone(),
+            is_successful: episode.succeeded(),
+            guards,
+            recorded: Recorded::Episode(episode),
+        }
+    }
+}
+
+impl Input {
+    /// The sessions, by name. `voice` says how many were left out for their domain.
+    ///
+    /// # Errors
+    ///
+    /// A file cannot be read, or holds something else than it should; no session is of a domain
+    /// that has guards.
+    pub fn read(&self, voice: &mut Voice) -> anyhow::Result<Vec<Guarded>> {
+        let outcomes = match &self.outcomes {
+            Some(file) => Outcomes::read(file)?,
+            None => Outcomes::default(),
+        };
+        let is_wanted = |domain: &str| {
+            self.domains.is_empty() || self.domains.iter().any(|wanted| wanted == domain)
+        };
+        let guards = |domain: &str| {
+            Guards::for_domain(domain)
+                .ok()
+                .filter(|_| is_wanted(domain))
+        };
+        let mut sessions = Vec::new();
+        let mut left_out = 0;
+        if let Some(folder) = &self.sessions {
+            for path in session_logs(folder)? {
+                let log = read_log(&path)?;
+                let domain = log.header.domain.as_deref().unwrap_or_default();
+                match guards(domain) {
+                    Some(guards) => sessions.push(Guarded::of_log(log, guards, &outcomes)),
+                    None => left_out += 1,
+                }
+            }
+        }
+        let mut sources = match &self.tau2 {
+            Some(folder) => Checkout(folder).published()?,
+            None => Vec::new(),
+        };
+        sources.extend(self.sources.iter().cloned());
+        for results in checkout::read(&sources, |_| true)? {
+            for episode in results.episodes {
+                match guards(&results.domain) {
+                    Some(guards) => sessions.push(Guarded::of_episode(episode, guards)),
+                    None => left_out += 1,
+                }
+            }
+        }
+        anyhow::ensure!(
+            !sessions.is_empty(),
+            "no session there is of a domain with guards{}; a log's header and a results file name \
+             their domain",
+            if self.domains.is_empty() {
+                ""
+            } else {
+                " that is asked for"
+            }
+        );
+        sessions.sort_by(|one, other| one.id.cmp(&other.id));
+        if left_out > 0 {
+            let sessions = if left_out == 1 { "session" } else { "sessions" };
+            voice.say(&format!("{left_out} {sessions} of other domains left out"));
+        }
+        Ok(sessions)
+    }
+}
