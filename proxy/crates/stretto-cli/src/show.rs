@@ -25,9 +25,9 @@ use crate::screen::style::DIM;
 /// Arguments of `stretto show`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A session log, or a directory of them: the newest is shown
-    #[arg(value_name = "LOG")]
-    log: PathBuf,
+    /// A session log, or a directory of them, of which the newest is shown; several are listed
+    #[arg(value_name = "LOG", required = true)]
+    logs: Vec<PathBuf>,
     /// Show everything at full length, and fold nothing
     #[arg(long)]
     full: bool,
@@ -37,7 +37,7 @@ pub struct Args {
     /// Print the episode as JSON: the events, turns and results that other commands work with
     #[arg(long, conflicts_with_all = ["full", "turns"])]
     json: bool,
-    /// List the sessions of a directory, newest first, instead of showing one
+    /// List the sessions, newest first, instead of showing one; so it is for several logs
     #[arg(long, conflicts_with_all = ["full", "turns", "json"])]
     list: bool,
 }
@@ -71,19 +71,28 @@ impl FromStr for Turns {
 ///
 /// # Errors
 ///
-/// The log cannot be read, or the screen not be written to.
+/// The log cannot be read, or the screen not be written to; options for one session with
+/// several logs.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    let [log_or_directory] = args.logs.as_slice() else {
+        anyhow::ensure!(
+            !args.full && !args.json && args.turns.is_none(),
+            "--full, --turns and --json are for one session, and {} are named; name one",
+            text::count(args.logs.len(), "log")
+        );
+        return list::run(&args.logs, screen);
+    };
     if args.list {
-        return list::run(&args.log, screen);
+        return list::run(&args.logs, screen);
     }
-    let (path, of) = find(&args.log)?;
+    let (path, of) = find(log_or_directory)?;
     let log = read_log(&path)?;
     if args.json {
         write_json(&log, screen)?;
     } else {
         let columns = screen.width();
         if let Some(of) = of {
-            let directory = args.log.display().to_string();
+            let directory = log_or_directory.display().to_string();
             let directory = crate::screen::safe(&directory);
             writeln!(
                 screen,

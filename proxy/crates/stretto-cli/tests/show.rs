@@ -137,6 +137,40 @@ fn a_directory_shows_its_newest_session_and_lists_all() {
     assert_snapshot!(listed);
 }
 
+#[test]
+fn several_logs_are_listed_as_their_directory_is_and_side_logs_are_passed_over() {
+    let directory = TempDir::new().unwrap();
+    let mut logs = Vec::new();
+    for file in fs::read_dir(recorded("airline")).unwrap() {
+        let file = file.unwrap();
+        let copy = directory.path().join(file.file_name());
+        fs::copy(file.path(), &copy).unwrap();
+        logs.push(copy);
+    }
+    logs.sort();
+    let side = directory
+        .path()
+        .join("20261101T011300.000Z-1073.flow.jsonl");
+    fs::write(&side, "{}\n").unwrap();
+    let of_directory = show(directory.path(), &["--list"]);
+    let others: Vec<&str> = logs[1..]
+        .iter()
+        .chain([&side, &logs[0]])
+        .map(|log| log.to_str().unwrap())
+        .collect();
+    let ending = format!(" in {}\n", directory.path().display());
+    assert_eq!(show(&logs[0], &others), of_directory.replace(&ending, "\n"));
+
+    let (code, words) = refusal(&logs[0], &[others[0], "--json"]);
+    assert_eq!(
+        (code, words.as_str()),
+        (
+            Some(1),
+            "stretto: --full, --turns and --json are for one session, and 2 logs are named; name one\n"
+        )
+    );
+}
+
 /// A session of a host from before 2026, with everything that may go wrong in it.
 fn troubled() -> Written {
     let hello = json!({"id": 0, "method": "initialize", "params": {

@@ -1,10 +1,10 @@
-//! The sessions of a directory, a line each.
+//! Several sessions, a line each.
 
 use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use stretto_trace::mcp::{Log, Who, read_log, session_logs};
+use stretto_trace::mcp::{Log, Who, is_side_log, read_log, session_logs};
 
 use super::story::Story;
 use super::text::{clip, count, duration, name, number, width};
@@ -12,14 +12,10 @@ use crate::FAILED;
 use crate::screen::style::{BAD, BOLD, DIM, WARN};
 use crate::screen::{Screen, one_line, safe};
 
-/// Lists the sessions in `directory`, newest first. A log that cannot be read is listed as such,
-/// and makes the command fail at its end.
-pub(super) fn run(directory: &Path, screen: &mut Screen) -> anyhow::Result<ExitCode> {
-    let mut logs = session_logs(directory)?;
-    logs.reverse();
-    if logs.is_empty() {
-        anyhow::bail!("no session log (*.jsonl) is in {}", directory.display());
-    }
+/// Lists the sessions of `places`, which are logs and directories of them, newest first. A log
+/// that cannot be read is listed as such, and makes the command fail at its end.
+pub(super) fn run(places: &[PathBuf], screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    let logs = find(places)?;
     let columns = screen.width();
     writeln!(
         screen,
@@ -41,15 +37,43 @@ pub(super) fn run(directory: &Path, screen: &mut Screen) -> anyhow::Result<ExitC
     }
     writeln!(
         screen,
-        "\n{DIM}{} in {}{DIM:#}",
+        "\n{DIM}{}{}{DIM:#}",
         count(logs.len(), "session"),
-        safe(&directory.display().to_string())
+        match places {
+            [directory] if directory.is_dir() =>
+                format!(" in {}", safe(&directory.display().to_string())),
+            _ => String::new(),
+        }
     )?;
     Ok(if is_broken {
         ExitCode::from(FAILED)
     } else {
         ExitCode::SUCCESS
     })
+}
+
+/// The session logs of `places`, newest first, each once.
+fn find(places: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut logs = Vec::new();
+    for place in places {
+        if place.is_dir() {
+            logs.extend(session_logs(place)?);
+        } else if !is_side_log(place) {
+            // A shell's `*.jsonl` names what flows and judges wrote beside the sessions, too.
+            logs.push(place.clone());
+        }
+    }
+    if logs.is_empty() {
+        let places: Vec<_> = places
+            .iter()
+            .map(|place| place.display().to_string())
+            .collect();
+        anyhow::bail!("no session log (*.jsonl) is in {}", places.join(", "));
+    }
+    // Sessions are named by their start. Equal names in two directories are two sessions.
+    logs.sort_by(|one, other| (other.file_name(), other).cmp(&(one.file_name(), one)));
+    logs.dedup();
+    Ok(logs)
 }
 
 fn line(log: &Log, columns: usize, screen: &mut Screen) -> anyhow::Result<()> {
