@@ -56,6 +56,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             episode,
             // All calls of a turn were made at once.
             answered_before: HashMap::new(),
+            contents_in: None,
         })
         .collect();
     anyhow::ensure!(
