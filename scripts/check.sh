@@ -28,8 +28,10 @@ run cargo fmt --all --check
 run cargo clippy --workspace --all-targets --quiet -- -D warnings
 run env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 run scripts/try.sh
+run python3 scripts/hosts_real.py --demo
 if [ "${1:-}" != quick ]; then
   run python3 scripts/real_parts.py
+  run python3 scripts/hosts_real.py
   run python3 scripts/flow_real.py
   run python3 scripts/http_check.py
   run python3 scripts/http_real.py

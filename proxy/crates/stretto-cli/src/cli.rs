@@ -6,8 +6,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::screen::Screen;
 use crate::{
-    answers, arbiter, audit, compile, confirm, evaluate, flows, guards, learn, promote, redact,
-    show,
+    answers, arbiter, audit, compile, completions, confirm, doctor, evaluate, flows, guards, init,
+    learn, promote, redact, show, undo,
 };
 
 /// Reads, checks and learns from MCP sessions that stretto-proxy recorded.
@@ -61,6 +61,14 @@ pub enum Command {
     FlowShow(flows::ShowArgs),
     /// Show what changed from one flow to another
     FlowDiff(flows::DiffArgs),
+    /// Put the proxy into a host's configuration, and say what to do next
+    Init(init::Args),
+    /// Take the proxy out of a host's configuration
+    Undo(undo::Args),
+    /// Check the installation, and say what is wrong and what to do
+    Doctor(doctor::Args),
+    /// Write what a shell needs to complete the commands
+    Completions(completions::Args),
 }
 
 impl Command {
@@ -86,6 +94,10 @@ impl Command {
             Self::Evaluate(args) => evaluate::run(args, screen),
             Self::FlowShow(args) => flows::run_show(args, screen),
             Self::FlowDiff(args) => flows::run_diff(args, screen),
+            Self::Init(args) => init::run(args, screen),
+            Self::Undo(args) => undo::run(args, screen),
+            Self::Doctor(args) => doctor::run(args, screen),
+            Self::Completions(args) => completions::run(args, screen),
         }
     }
 }

@@ -11,20 +11,27 @@ mod bar;
 pub mod checkout;
 pub mod cli;
 pub mod compile;
+pub mod completions;
 pub mod confirm;
 pub mod deciding;
+pub mod doctor;
 pub mod evaluate;
 pub mod flows;
 pub mod guarded;
 pub mod guards;
+mod home;
+mod hostfile;
+pub mod init;
 pub mod learn;
 pub mod oracle;
 pub mod outcomes;
+mod programs;
 pub mod promote;
 pub mod redact;
 pub mod screen;
 pub mod sessions;
 pub mod show;
+pub mod undo;
 
 pub use stretto_trace::files;
 
