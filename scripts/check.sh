@@ -32,7 +32,7 @@ run python3 scripts/hosts_real.py --demo
 if [ "${1:-}" != quick ]; then
   run python3 scripts/real_parts.py
   run python3 scripts/hosts_real.py
-  run python3 scripts/flow_real.py
+  run python3 scripts/walkthrough.py
   run python3 scripts/http_check.py
   run python3 scripts/http_real.py
 fi
