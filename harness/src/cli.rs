@@ -21,6 +21,7 @@ use crate::runner::{self, Plan, keep_folder, run_all, run_repeatedly};
 use crate::scenario::{Transport, schema_text};
 use crate::simulate::{self, Arm, Lab};
 use crate::snapshot::Update;
+use crate::soak::Soak;
 use crate::text::append;
 
 const EXITS: &str = "\
@@ -71,6 +72,8 @@ enum Verb {
     Schema,
     /// Serve the same seeded customers with each switch of active mode, and tell what it buys and costs.
     Simulate(SimulateArgs),
+    /// Play sessions drawn from a seed, in many odd orders, and hold each to what must hold in every run.
+    Soak(SoakArgs),
     /// The lab's shop, as `simulate` starts it.
     #[command(hide = true)]
     ShopServer {
@@ -238,6 +241,24 @@ struct SimulateArgs {
     no_build: bool,
 }
 
+#[derive(Debug, Args)]
+struct SoakArgs {
+    /// How many sessions.
+    #[arg(long, value_name = "N", default_value = "200")]
+    sessions: NonZeroUsize,
+    /// The seed of all of them.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many at a time. Without it: three for each processor.
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// Write the sessions that fail to this folder, as scenarios.
+    #[arg(long, value_name = "DIR", default_value = "soaked")]
+    failed: PathBuf,
+    #[command(flatten)]
+    programs: ProgramArgs,
+}
+
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exit {
@@ -276,6 +297,7 @@ pub fn main() -> ExitCode {
         Verb::New(args) => new(&args),
         Verb::Schema => print(&schema_text()).map(|()| Exit::Passed),
         Verb::Simulate(args) => simulate(&args),
+        Verb::Soak(args) => soak(&args),
         Verb::ShopServer { words } => simulate::shop_server(&words).map(|()| Exit::Passed),
     };
     let exit = exit.unwrap_or_else(|error| {
@@ -689,14 +711,7 @@ fn simulate(args: &SimulateArgs) -> anyhow::Result<Exit> {
         seed: args.seed,
         jobs: args.jobs,
     };
-    let bar = if std::io::stderr().is_terminal() {
-        indicatif::ProgressBar::new(0)
-    } else {
-        indicatif::ProgressBar::hidden()
-    };
-    if let Ok(style) = indicatif::ProgressStyle::with_template("[{bar:22}] {pos}/{len} sessions") {
-        bar.set_style(style.progress_chars("=> "));
-    }
+    let bar = session_bar();
     let report = lab.run(&folder, &|done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
@@ -716,4 +731,50 @@ fn simulate(args: &SimulateArgs) -> anyhow::Result<Exit> {
         None => print(&report.table())?,
     }
     Ok(Exit::Passed)
+}
+
+fn soak(args: &SoakArgs) -> anyhow::Result<Exit> {
+    let soak = Soak {
+        options: options(&args.programs, Path::new("scenarios"))?,
+        seed: args.seed,
+        sessions: args.sessions,
+        jobs: args.jobs.unwrap_or_else(runner::usual_jobs),
+        failed: args.failed.clone(),
+    };
+    let bar = session_bar();
+    bar.set_length(args.sessions.get() as u64);
+    let broken = soak.run(&|done| bar.set_position(done as u64));
+    bar.finish_and_clear();
+    let broken = broken?;
+    for broken in &broken {
+        let (session, scenario) = (broken.session, broken.scenario.display());
+        say(&format!(
+            "session {session}: {}\n  play it again: stretto-harness run {scenario}",
+            broken.why.join("; ")
+        ));
+    }
+    print(&format!(
+        "{} sessions of seed {}: {} broke a promise\n",
+        args.sessions,
+        args.seed,
+        broken.len()
+    ))?;
+    Ok(if broken.is_empty() {
+        Exit::Passed
+    } else {
+        Exit::Failed
+    })
+}
+
+/// A bar over sessions, where somebody sees it.
+fn session_bar() -> indicatif::ProgressBar {
+    let bar = if std::io::stderr().is_terminal() {
+        indicatif::ProgressBar::new(0)
+    } else {
+        indicatif::ProgressBar::hidden()
+    };
+    if let Ok(style) = indicatif::ProgressStyle::with_template("[{bar:22}] {pos}/{len} sessions") {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    bar
 }

@@ -30,6 +30,7 @@ mod server;
 pub mod service;
 pub mod simulate;
 pub mod snapshot;
+pub mod soak;
 pub mod suite;
 mod text;
 mod transcript;

@@ -42,7 +42,7 @@ pub use interval::Interval;
 pub use report::{ArmReport, Report};
 pub use server::{SHOP_SERVER, shop_server};
 
-use draws::Draws;
+pub(crate) use draws::Draws;
 use model::Model;
 use session::{Bench, Job, Outcome};
 
