@@ -115,8 +115,8 @@ impl Soak {
 /// The scenario with what it broke at its head.
 fn commented(why: &[String], text: &str) -> String {
     let lines = why.iter().flat_map(|why| why.lines());
-    let head: String = lines.map(|line| format!("# {line}\n")).collect();
-    format!("{head}{text}")
+    let head: Vec<String> = lines.map(|line| format!("# {line}")).collect();
+    format!("{}\n{text}", head.join("\n"))
 }
 
 /// Writes beside the file first, so that none is ever half written.

@@ -157,7 +157,7 @@ impl Drawing {
         match self.draws.below(12) {
             // Several at once, answered in whatever order.
             0..=3 => {
-                let ids: Vec<u64> = (0..1 + self.draws.below(3))
+                let ids: Vec<u64> = (0..=self.draws.below(3))
                     .map(|_| self.call_step(", wait = false"))
                     .collect();
                 self.call_step("");
@@ -178,7 +178,7 @@ impl Drawing {
             5 => self.ping(),
             6 if self.commits => {
                 let id = self.id();
-                let calls: Vec<String> = (0..1 + self.draws.below(3))
+                let calls: Vec<String> = (0..=self.draws.below(3))
                     .map(|_| {
                         let (tool, arguments, _) = self.call();
                         format!("{{ name = \"{tool}\", arguments = {} }}", table(&arguments))
