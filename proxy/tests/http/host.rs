@@ -205,10 +205,15 @@ impl Host {
         for entry in entries.into_iter().flatten() {
             let path: PathBuf = entry.expect("an entry").path();
             let text = std::fs::read_to_string(path).expect("text");
-            log = text
+            let entries: Vec<Value> = text
                 .lines()
                 .map(|line| serde_json::from_str(line).expect("JSON lines"))
                 .collect();
+            // What a flow decided is in a file of its own beside it.
+            let is_session = |header: &Value| header.get("stretto_mcp_log").is_some();
+            if entries.first().is_some_and(is_session) {
+                log = entries;
+            }
             files.push_str(&text);
         }
         Left {
