@@ -235,7 +235,7 @@ fn add(page: &mut String, name: &str, file: &str, commands: &[&str]) -> Result {
     }
     let help = String::from_utf8(output.stdout)?;
     let level = if commands.is_empty() { "##" } else { "###" };
-    page.push_str(&format!("\n{level} `{words}`\n\n```text\n"));
+    *page += &["\n", level, " `", &words, "`\n\n```text\n"].concat();
     for line in help.trim_end().lines() {
         page.push_str(line.trim_end());
         page.push('\n');

@@ -123,7 +123,7 @@ fn shop(folder: &Path, name: &str, model: Option<&Model>) -> Session {
     let said = ["Shall I cancel #W7a as no longer needed?", "Yes, please."];
     let said = ["assistant", "user"].into_iter().zip(said);
     let said: String = said
-        .map(|(role, content)| format!("{}\n", json!({"role": role, "content": content})))
+        .map(|(role, content)| json!({"role": role, "content": content}).to_string() + "\n")
         .collect();
 
     let mut command = Command::new(PROXY);
