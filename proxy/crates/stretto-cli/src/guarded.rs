@@ -25,8 +25,8 @@ pub struct Input {
     /// Another results file of τ²-bench; may be repeated
     #[arg(long = "source", value_name = "[LABEL=]FILE", group = "input")]
     sources: Vec<Source>,
-    /// How the sessions of logs ended: a table with a column `session` and any of `task`, `trial`
-    /// and `reward`; sessions without a reward count as successful
+    /// How the sessions of logs ended: a table with tabs between its columns, `session` and any
+    /// of `task`, `trial` and `reward`; sessions without a reward count as successful
     #[arg(long, value_name = "FILE", requires = "sessions")]
     outcomes: Option<PathBuf>,
     /// This domain only; may be repeated

@@ -93,7 +93,8 @@ impl Outcomes {
             None => return Err((1, "a line that names the columns is missing".to_owned())),
         };
         if !columns.contains(&"session") {
-            return Err((1, "no column is named `session`".to_owned()));
+            let what = "no column is named `session`; the first line names the columns, with a tab between two";
+            return Err((1, what.to_owned()));
         }
         let mut sessions = HashMap::new();
         for (number, line) in lines {
@@ -176,7 +177,11 @@ mod tests {
     fn what_is_wrong_is_told_with_its_line() {
         for (text, line, what) in [
             ("", 1, "a line that names the columns is missing"),
-            ("task\treward\n", 1, "no column is named `session`"),
+            (
+                "task\treward\n",
+                1,
+                "no column is named `session`; the first line names the columns, with a tab between two",
+            ),
             (
                 "session\treward\na\n",
                 2,
@@ -218,7 +223,10 @@ mod tests {
         let error = Outcomes::read(&path).unwrap_err();
         assert_eq!(
             error.to_string(),
-            format!("{}:1: no column is named `session`", path.display())
+            format!(
+                "{}:1: no column is named `session`; the first line names the columns, with a tab between two",
+                path.display()
+            )
         );
     }
 }

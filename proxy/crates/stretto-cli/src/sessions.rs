@@ -34,8 +34,8 @@ pub struct Known {
     /// Rewards: a JSON object of numbers by session; sessions without one count as successful
     #[arg(long, value_name = "FILE")]
     rewards: Option<PathBuf>,
-    /// How the sessions ended: a table with a column `session` and any of `task`, `trial` and
-    /// `reward`; sessions without a reward count as successful
+    /// How the sessions ended: a table with tabs between its columns, `session` and any of
+    /// `task`, `trial` and `reward`; sessions without a reward count as successful
     #[arg(long, value_name = "FILE")]
     outcomes: Option<PathBuf>,
 }

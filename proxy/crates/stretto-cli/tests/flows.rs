@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
+use stretto_trace::mcp::session_logs;
 
 fn data(name: &str) -> String {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../stretto-flow/tests/data");
@@ -300,6 +301,39 @@ fn flows_are_scored_on_tasks_that_they_were_not_learned_from() {
     assert_eq!(
         (&high["lookups"], &high["turns"]),
         (&json!(0), &low["turns"])
+    );
+}
+
+#[test]
+fn folds_that_leave_nothing_to_learn_from_say_so() {
+    let folder = folder();
+    let sessions = data("sessions/logs/shop");
+    let (outcomes, file) = inside(&folder, "outcomes.tsv");
+    let names = session_logs(Path::new(&sessions)).unwrap();
+    let rows = names.iter().map(|path| {
+        let session = path.file_stem().unwrap().to_str().unwrap();
+        format!("{session}\tthe only task\n")
+    });
+    let table = format!("session\ttask\n{}", rows.collect::<String>());
+    fs::write(&outcomes, table).unwrap();
+    let ran = stretto(&[
+        "learn",
+        "--habit-only",
+        "--sessions",
+        &sessions,
+        "--outcomes",
+        &file,
+        "--cross-validate",
+        "3",
+    ]);
+    assert_eq!(ran.code, 1, "{}", ran.stdout);
+    assert!(
+        ran.stderr.contains(
+            "with 3 folds, leaving out the 6 sessions of one: there are no sessions to learn from; \
+             score more sessions, or choose another number of folds"
+        ),
+        "{}",
+        ran.stderr
     );
 }
 

@@ -187,6 +187,19 @@ pub enum LearnError {
          that a flow could look up; give a manifest that says which do"
     )]
     NoReads(usize),
+    /// The sessions that a fold of a cross-validation leaves are not enough.
+    #[error(
+        "with {folds} folds, leaving out the {left_out} sessions of one: {why}; \
+         score more sessions, or choose another number of folds"
+    )]
+    Fold {
+        /// How many folds there are.
+        folds: u64,
+        /// How many sessions the fold has.
+        left_out: usize,
+        /// Why the others are not enough.
+        why: Box<LearnError>,
+    },
 }
 
 /// Learns a flow, without an arbiter.

@@ -57,7 +57,13 @@ pub fn cross_validate(
         if left_out.is_empty() {
             continue;
         }
-        let flow = Arc::new(Flow::new(learn(&others, surroundings, options, progress)?));
+        let learned = learn(&others, surroundings, options, progress);
+        let learned = learned.map_err(|why| LearnError::Fold {
+            folds: how.folds,
+            left_out: left_out.len(),
+            why: Box::new(why),
+        })?;
+        let flow = Arc::new(Flow::new(learned));
         let decider = how.decider.unwrap_or_else(|| flow.default_decider());
         for Scores {
             threshold,
