@@ -1,26 +1,26 @@
 //! The host of one run: it does what the steps say and waits for what they expect.
 
+mod hearing;
+mod looking;
+
 use std::fs::File;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use regex::Regex;
 use serde_json::{Value, json};
 
 use crate::host::{Host, Waited};
-use crate::message::{Kind, Message, usual_form};
+use crate::message::{Message, usual_form};
 use crate::process::{self, Ending, Owned};
 use crate::record::Seen;
+use crate::scenario::Scenario;
 use crate::scenario::placeholders::{self, Places};
-use crate::scenario::step::{Act, Awaited, ExitAs, Expected, HostEnd, Outcome, RawBytes, Step};
-use crate::scenario::{Scenario, Transport};
+use crate::scenario::step::{Act, Awaited, ExitAs, HostEnd, Outcome, RawBytes, Step};
 use crate::server::GREETING;
 
 use super::Failure;
 use super::stage::Stage;
-
-/// How often a file is looked at that another process writes.
-const BEAT: Duration = Duration::from_millis(2);
+use hearing::excerpt;
 
 /// How long what belongs to a proxy may outlive it.
 const GRACE: Duration = Duration::from_secs(2);
@@ -422,157 +422,6 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn hear(&mut self, line: Vec<u8>) {
-        self.heard.push(Message::of(line));
-        self.is_consumed.push(false);
-    }
-
-    /// Whether this line has no place of its own among the others: over HTTP, the server's own messages.
-    fn is_untimed(&self, at: usize) -> bool {
-        let is_own = |message: &Message| {
-            matches!(
-                message.kind,
-                Kind::Request { .. } | Kind::Notification { .. }
-            )
-        };
-        self.stage.over == Transport::Http && self.heard.get(at).is_some_and(is_own)
-    }
-
-    /// Shows the host what came before `end`, in the order it came.
-    fn show_up_to(&mut self, end: usize) {
-        for at in self.shown..end {
-            if !self.is_untimed(at) {
-                self.view.push(Seen::Heard(at));
-            }
-        }
-        self.shown = self.shown.max(end);
-    }
-
-    fn wait_for(&mut self, awaited: &Awaited, expected: &Expected) -> Result<(), Wrong> {
-        let deadline = Instant::now() + self.stage.patience;
-        let mut looked_at = 0;
-        let found = loop {
-            let fresh = (looked_at..self.heard.len())
-                .find(|at| self.is_awaited(*at, awaited) && self.is_the_one(*at, expected));
-            if let Some(found) = fresh {
-                break found;
-            }
-            looked_at = self.heard.len();
-            match self.host.wait_until(deadline) {
-                Waited::Line(line) => self.hear(line),
-                Waited::Ended => return Err(self.nothing(awaited, "the proxy closed its stdout")),
-                Waited::TimedOut => {
-                    let why = format!("nothing more for {} s", self.stage.patience.as_secs());
-                    return Err(self.nothing(awaited, &why));
-                }
-            }
-        };
-        if self.is_untimed(found) {
-            self.view.push(Seen::Heard(found));
-        } else {
-            self.show_up_to(found + 1);
-        }
-        if let Some(consumed) = self.is_consumed.get_mut(found) {
-            *consumed = true;
-        }
-        let mark = self.mark;
-        if !self.is_untimed(found) {
-            self.mark = mark.max(found + 1);
-        }
-        let is_answer = matches!(awaited, Awaited::Response(_));
-        self.has_answer = self.has_answer || is_answer;
-        let Some(message) = self.heard.get(found) else {
-            return Ok(());
-        };
-        let others: Vec<String> = (mark..found)
-            .filter(|at| !self.is_untimed(*at))
-            .filter_map(|at| self.heard.get(at))
-            .map(excerpt)
-            .collect();
-        if expected.only && !others.is_empty() {
-            return Err(Wrong {
-                expected: "nothing else to arrive before".to_owned(),
-                came: others.join("\n"),
-            });
-        }
-        check(message, expected, &self.places)?;
-        let said = message.said();
-        for (name, pattern) in &expected.take {
-            let taken = Regex::new(pattern)
-                .ok()
-                .and_then(|regex| Some(regex.captures(&said)?.get(1)?.as_str().to_owned()));
-            let Some(taken) = taken else {
-                return Err(Wrong {
-                    expected: format!("a text in which {pattern} finds ${name}"),
-                    came: said,
-                });
-            };
-            self.places.set(name, taken);
-        }
-        Ok(())
-    }
-
-    fn is_awaited(&self, at: usize, awaited: &Awaited) -> bool {
-        let Some(message) = self.heard.get(at) else {
-            return false;
-        };
-        if self.is_consumed.get(at) == Some(&true) {
-            return false;
-        }
-        match (awaited, &message.kind) {
-            (Awaited::Response(wanted), Kind::Response { id }) => wanted == id,
-            (
-                Awaited::Message(wanted),
-                Kind::Request { method, .. } | Kind::Notification { method },
-            ) => wanted == method,
-            (Awaited::ErrorWithoutId, Kind::Response { id: Value::Null })
-            | (Awaited::Line, Kind::Other) => true,
-            _ => false,
-        }
-    }
-
-    /// Over HTTP the server's own messages come in any order, so what a step says of one tells which it means.
-    fn is_the_one(&self, at: usize, expected: &Expected) -> bool {
-        let Some(message) = self.heard.get(at).filter(|_| self.is_untimed(at)) else {
-            return true;
-        };
-        let said = message.text();
-        let holds = |text: &String| {
-            self.places
-                .fill(text)
-                .is_ok_and(|text| said.contains(&text))
-        };
-        expected.contains.as_ref().is_none_or(holds)
-    }
-
-    /// What to say when what was waited for never came.
-    fn nothing(&mut self, awaited: &Awaited, why: &str) -> Wrong {
-        let expected = match awaited {
-            Awaited::Response(id) => format!("the answer to {id}"),
-            Awaited::Message(method) => format!("{method} from the server"),
-            Awaited::ErrorWithoutId => "an error without an id".to_owned(),
-            Awaited::Line => "a line that is no single message".to_owned(),
-        };
-        let mut came: Vec<String> = self.heard.iter().skip(self.mark).map(excerpt).collect();
-        came.push(why.to_owned());
-        let soon = Instant::now() + Duration::from_millis(200);
-        if let Ok(Some(status)) = self.proxy.wait_until(soon) {
-            came.push(format!("the proxy exited with {}", process::ending(status)));
-        }
-        let stderr = self.stage.stderr_text();
-        came.extend(
-            stderr
-                .lines()
-                .rev()
-                .take(5)
-                .map(|line| format!("stderr: {line}")),
-        );
-        Wrong {
-            expected,
-            came: came.join("\n"),
-        }
-    }
-
     fn say(&mut self, role: &str, text: &str) -> Result<(), Wrong> {
         let text = self.filled(text)?;
         self.did(&format!("{role} says {text:?}"));
@@ -587,104 +436,6 @@ impl<'a> Player<'a> {
             expected: format!("to append to {path}"),
             came: error.to_string(),
         })
-    }
-
-    fn reached_server(&mut self, what: &str, times: Option<u64>) -> Result<(), Wrong> {
-        let stage = self.stage;
-        self.reached("the server", what, times, || {
-            let record = stage.server_record();
-            record.map(|record| record.count(what)).unwrap_or_default()
-        })
-    }
-
-    /// Waits until somebody has it so often; what must not have come cannot be waited for.
-    fn reached(
-        &mut self,
-        whom: &str,
-        what: &str,
-        times: Option<u64>,
-        count: impl Fn() -> u64,
-    ) -> Result<(), Wrong> {
-        let deadline = Instant::now() + self.stage.patience;
-        let wanted = times.unwrap_or(1);
-        loop {
-            let count = count();
-            let is_enough = if times.is_some() {
-                count == wanted
-            } else {
-                count >= wanted
-            };
-            if is_enough {
-                return Ok(());
-            }
-            if count > wanted
-                || Instant::now() >= deadline
-                || self.ending.is_some()
-                || process::is_stopped()
-            {
-                let how_often = if times.is_some() {
-                    format!("{wanted}×")
-                } else {
-                    "at least once".to_owned()
-                };
-                return Err(Wrong {
-                    expected: format!("{what} to have reached {whom} {how_often}"),
-                    came: format!("it has reached it {count}×"),
-                });
-            }
-            std::thread::sleep(BEAT);
-        }
-    }
-
-    /// Waits until a file is there, as one that is renamed into its place is.
-    fn is_written(&mut self, path: &str) -> Result<(), Wrong> {
-        let deadline = Instant::now() + self.stage.patience;
-        let place = self.stage.in_folder(path);
-        while !place.is_file() {
-            if Instant::now() >= deadline || process::is_stopped() {
-                return Err(Wrong {
-                    expected: format!("the file {path} to be in the run's folder"),
-                    came: "it is not".to_owned(),
-                });
-            }
-            std::thread::sleep(BEAT);
-        }
-        Ok(())
-    }
-
-    /// Waits until a log holds this: the proxy writes it beside everything else.
-    fn logs_hold(&mut self, text: &str) -> Result<(), Wrong> {
-        let deadline = Instant::now() + self.stage.patience;
-        loop {
-            if self.stage.logs().values().any(|log| log.contains(text)) {
-                return Ok(());
-            }
-            if Instant::now() >= deadline || process::is_stopped() {
-                let logs = self.stage.logs().into_keys().collect::<Vec<_>>().join(", ");
-                return Err(Wrong {
-                    expected: format!("a log to hold {text:?}"),
-                    came: format!("none of these does: {logs}"),
-                });
-            }
-            std::thread::sleep(BEAT);
-        }
-    }
-
-    fn stderr_holds(&mut self, text: &str) -> Result<(), Wrong> {
-        let deadline = Instant::now() + self.stage.patience;
-        loop {
-            let stderr = self.stage.stderr_text();
-            if stderr.contains(text) {
-                return Ok(());
-            }
-            if Instant::now() >= deadline || self.ending.is_some() || process::is_stopped() {
-                return Err(Wrong {
-                    expected: format!("stderr to hold {text:?}"),
-                    came: stderr,
-                });
-            }
-            std::thread::sleep(BEAT);
-        }
     }
 
     fn exit(&mut self, how: ExitAs) -> Result<(), Wrong> {
@@ -727,86 +478,4 @@ fn unset(name: &str) -> Wrong {
         expected: format!("${name} to have a value here"),
         came: placeholders::unknown(name, &[]),
     }
-}
-
-/// A line as a failure report shows it.
-fn excerpt(message: &Message) -> String {
-    const MOST: usize = 400;
-    let text = message.text();
-    if text.chars().count() <= MOST {
-        text
-    } else {
-        format!("{}…", text.chars().take(MOST).collect::<String>())
-    }
-}
-
-/// Holds a line against what its step expects.
-fn check(message: &Message, expected: &Expected, places: &Places) -> Result<(), Wrong> {
-    let filled = |text: &str| places.fill(text).map_err(|name| unset(&name));
-    let said = || message.said();
-    if let Some(text) = &expected.fails {
-        let text = filled(text)?;
-        match message.failure() {
-            Some(failure) if failure.contains(&text) => {}
-            Some(failure) => {
-                return Err(Wrong {
-                    expected: format!("an error that holds: {text}"),
-                    came: failure,
-                });
-            }
-            None => {
-                return Err(Wrong {
-                    expected: format!("an error that holds: {text}"),
-                    came: excerpt(message),
-                });
-            }
-        }
-    } else if message.failure().is_some() && expected.is_error.is_some() {
-        return Err(Wrong {
-            expected: "a result".to_owned(),
-            came: excerpt(message),
-        });
-    }
-    if let Some(wanted) = expected.is_error
-        && message.is_error() != wanted
-    {
-        let expected = if wanted {
-            "a result that is marked as an error"
-        } else {
-            "a result that is no error"
-        };
-        return Err(Wrong {
-            expected: expected.to_owned(),
-            came: excerpt(message),
-        });
-    }
-    if let Some(text) = &expected.contains {
-        let text = filled(text)?;
-        // An answer's text first; what stands elsewhere in the line counts, too.
-        if !said().contains(&text) && !message.text().contains(&text) {
-            return Err(Wrong {
-                expected: format!("the text to hold: {text}"),
-                came: said(),
-            });
-        }
-    }
-    if let Some(text) = &expected.lacks {
-        let text = filled(text)?;
-        if said().contains(&text) || message.text().contains(&text) {
-            return Err(Wrong {
-                expected: format!("the text not to hold: {text}"),
-                came: said(),
-            });
-        }
-    }
-    if let Some(text) = &expected.exactly {
-        let text = filled(text)?;
-        if message.content() != text.as_bytes() {
-            return Err(Wrong {
-                expected: format!("the line to be: {text}"),
-                came: message.text(),
-            });
-        }
-    }
-    Ok(())
 }
