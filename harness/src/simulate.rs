@@ -6,8 +6,8 @@
 //!                                      ├──► agent ──► stretto-proxy ──► shop, which keeps state
 //!   other seeds ──► logs ──► a flow ───┘                  │
 //!                    minds ──► model, which errs ─────────┤
-//!                                                         └── off, shadow, habit, reach, arbiter,
-//!                                                             guards, judge
+//!                                                         └── off, shadow, explore, habit, reach,
+//!                                                             arbiter, guards, judge
 //! ```
 //!
 //! Every arm plays the same sessions, so what differs between two arms is what the switch does. The
@@ -53,6 +53,9 @@ const CALL_MS: u64 = 20;
 const FLOW: &str = "lab.flow.json";
 const FLOW_WITH_ARBITER: &str = "lab-arbiter.flow.json";
 
+/// How often the exploring flow takes another lookup than its rule's, where there is one.
+const EXPLORES: &str = "0.2";
+
 /// A way to run the proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arm {
@@ -60,6 +63,9 @@ pub enum Arm {
     Off,
     /// The flow decides and looks nothing up.
     Shadow,
+    /// The same, and now and then it decides for another lookup than its rule's, so that other rules
+    /// can be judged by its log.
+    Explore,
     /// The flow looks up what usually came next.
     Habit,
     /// The flow looks up what usually came before the next write.
@@ -74,7 +80,20 @@ pub enum Arm {
 
 impl Arm {
     /// All of them, in the order in which they are told.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::Off,
+        Self::Shadow,
+        Self::Explore,
+        Self::Habit,
+        Self::Reach,
+        Self::Arbiter,
+        Self::Guards,
+        Self::Judge,
+    ];
+
+    /// Those that are worth comparing: all but [`Self::Explore`], which to its customers is another
+    /// [`Self::Shadow`].
+    pub const USUAL: [Self; 7] = [
         Self::Off,
         Self::Shadow,
         Self::Habit,
@@ -89,6 +108,7 @@ impl Arm {
         match self {
             Self::Off => "off",
             Self::Shadow => "shadow",
+            Self::Explore => "explore",
             Self::Habit => "habit",
             Self::Reach => "reach",
             Self::Arbiter => "arbiter",
@@ -101,8 +121,13 @@ impl Arm {
     fn has_flow(self) -> bool {
         matches!(
             self,
-            Self::Shadow | Self::Habit | Self::Reach | Self::Arbiter
+            Self::Shadow | Self::Explore | Self::Habit | Self::Reach | Self::Arbiter
         )
+    }
+
+    /// Whether its flow decides and looks nothing up.
+    fn is_shadow(self) -> bool {
+        matches!(self, Self::Shadow | Self::Explore)
     }
 
     /// Whether it asks a model.
@@ -122,6 +147,13 @@ impl Arm {
         match self {
             Self::Off => Vec::new(),
             Self::Shadow => flow(&["--flow-decider", "reach", "--flow-shadow"]),
+            Self::Explore => flow(&[
+                "--flow-decider",
+                "reach",
+                "--flow-shadow",
+                "--flow-explore",
+                EXPLORES,
+            ]),
             Self::Habit => flow(&["--flow-decider", "habit"]),
             Self::Reach => flow(&["--flow-decider", "reach"]),
             Self::Arbiter => {
@@ -194,6 +226,7 @@ impl Lab {
         let lesson_jobs: Vec<Job> = (0..lessons)
             .map(|number| Job {
                 seed: self.seed_of("lesson", number),
+                task: format!("lesson-{number}"),
                 options: Vec::new(),
                 asks: false,
                 folder: folder.join(format!("lessons/{number:04}")),
@@ -201,6 +234,7 @@ impl Lab {
             .collect();
         let taught = self.play_all(&lesson_jobs, &model, &tick)?;
         if teaches {
+            lesson::write_outcomes(&taught, &folder.join("lessons"))?;
             let lessons = lesson::read(&taught)?;
             let flow = lessons.flow()?;
             lesson::write(&flow, &folder.join(FLOW))?;
@@ -217,6 +251,7 @@ impl Lab {
                 let own = folder.join(format!("{}/{number:04}", arm.name()));
                 Job {
                     seed: self.seed_of("session", number),
+                    task: format!("session-{number}"),
                     options: arm.options(folder, &own),
                     asks: arm.asks(),
                     folder: own,
@@ -229,10 +264,13 @@ impl Lab {
         for (place, mut outcome) in played.into_iter().enumerate() {
             let arms = by_arm.len();
             let (arm, outcomes) = &mut by_arm[place % arms];
-            if *arm == Arm::Shadow {
+            if arm.is_shadow() {
                 lesson::count_shadow(&mut outcome)?;
             }
             outcomes.push(outcome);
+        }
+        for (arm, outcomes) in &by_arm {
+            lesson::write_outcomes(outcomes, &folder.join(arm.name()))?;
         }
         Ok(Report::new(self, lessons, &by_arm))
     }

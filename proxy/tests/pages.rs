@@ -59,6 +59,14 @@ fn main() -> ExitCode {
             "every command of the page about servers over HTTP runs, and the value is in no file",
             commands_about_http_run,
         ),
+        trial(
+            "every command about judging flows prints what the page shows",
+            || follow("judging.md"),
+        ),
+        trial(
+            "every command about sharing recordings prints what the page shows",
+            || follow("sharing.md"),
+        ),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
@@ -73,6 +81,10 @@ impl Installed {
         let this = this.display();
         for (name, script) in [
             ("stretto", format!("{BE}=stretto exec '{this}' \"$@\"")),
+            (
+                "stretto-harness",
+                format!("{BE}=stretto-harness exec '{this}' \"$@\""),
+            ),
             (
                 "stretto-proxy",
                 format!("exec '{}' \"$@\"", env!("CARGO_BIN_EXE_stretto-proxy")),
@@ -96,18 +108,16 @@ impl Installed {
 
     /// Runs all commands of a page, one after the other, in one shell, and returns what they print.
     fn run(&self, page: &str, change: impl Fn(String) -> String) -> Result<String> {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("docs")
-            .join(page);
-        let page = fs::read_to_string(page)?;
-        let blocks = page.split("```sh\n").skip(1);
-        let commands: Vec<&str> = blocks
-            .filter_map(|block| block.split("```").next())
-            .collect();
-        let commands = change(commands.concat());
+        let commands: String = steps(page)?.into_iter().map(|step| step.commands).collect();
+        // With jobs that can be named, as in a reader's shell.
+        self.shell(&format!("set -m\n{}", change(commands)))
+    }
+
+    /// Runs commands in a shell, and returns what they print.
+    fn shell(&self, commands: &str) -> Result<String> {
         let path = env::var("PATH").unwrap_or_default();
         let output = Command::new("bash")
-            .args(["-euo", "pipefail", "-m", "-c", &commands])
+            .args(["-euo", "pipefail", "-c", commands])
             .current_dir(self.0.path())
             .env("HOME", self.0.path())
             .env("PATH", format!("{}:{path}", self.path("bin").display()))
@@ -119,10 +129,73 @@ impl Installed {
             [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
         let said = said.concat();
         if !output.status.success() {
-            return Err(format!("{}\n{said}", output.status).into());
+            return Err(format!("{commands}{}\n{said}", output.status).into());
         }
         Ok(said)
     }
+}
+
+/// Commands of a page, and what it shows that they print.
+struct Step {
+    commands: String,
+    shown: Option<String>,
+}
+
+/// The commands of a page; a `text` block that comes behind some is what they print.
+fn steps(page: &str) -> Result<Vec<Step>> {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("docs")
+        .join(page);
+    let page = fs::read_to_string(page)?;
+    let mut steps: Vec<Step> = Vec::new();
+    let mut is_behind = false;
+    for fenced in page.split("```").skip(1).step_by(2) {
+        let (language, block) = fenced.split_once('\n').unwrap_or((fenced, ""));
+        match (language, steps.last_mut()) {
+            ("sh", _) => steps.push(Step {
+                commands: block.to_owned(),
+                shown: None,
+            }),
+            ("text", Some(step)) if is_behind => step.shown = Some(block.to_owned()),
+            _ => {}
+        }
+        is_behind = language == "sh";
+    }
+    Ok(steps)
+}
+
+/// Runs the commands of a page, and holds what they print against what it shows, in which a line
+/// `…` stands for any number of lines.
+fn follow(page: &str) -> Result {
+    let home = Installed::new()?;
+    for Step { commands, shown } in steps(page)? {
+        // In the order in which a reader sees it.
+        let printed = home.shell(&format!("exec 2>&1\n{commands}"))?;
+        let Some(shown) = shown else { continue };
+        let mut rest = printed.lines();
+        let mut is_anywhere = false;
+        for line in shown.lines() {
+            if line == "…" {
+                is_anywhere = true;
+                continue;
+            }
+            let is_there = if is_anywhere {
+                rest.any(|printed| printed == line)
+            } else {
+                rest.next() == Some(line)
+            };
+            if !is_there {
+                return Err(
+                    format!("the page shows {line:?}; {commands}printed\n{printed}").into(),
+                );
+            }
+            is_anywhere = false;
+        }
+        if !is_anywhere && let Some(line) = rest.next() {
+            return Err(format!("the page does not show {line:?}, which {commands}printed").into());
+        }
+    }
+    Ok(())
 }
 
 fn holds(text: &str, part: &str) -> Result {

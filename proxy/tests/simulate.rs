@@ -42,7 +42,8 @@ fn play() -> Result<Report, Box<dyn std::error::Error>> {
 
 fn check() -> Result<(), Box<dyn std::error::Error>> {
     let (report, again) = (play()?, play()?);
-    let [off, shadow, habit, reach, arbiter, guards, judge] = report.arms.as_slice() else {
+    let [off, shadow, explore, habit, reach, arbiter, guards, judge] = report.arms.as_slice()
+    else {
         return Err(format!("there are {} arms", report.arms.len()).into());
     };
     let refused = |counts: &Counts| counts.refused_right + counts.refused_wrong;
@@ -55,6 +56,14 @@ fn check() -> Result<(), Box<dyn std::error::Error>> {
         ),
         ("a shadow spares nothing", shadow.total.spared == 0),
         ("a shadow tells what would help", shadow.total.used > 0),
+        (
+            "nor does one that explores",
+            explore.total.calls == off.total.calls && explore.total.spared == 0,
+        ),
+        (
+            "exploring takes other lookups than the rule's",
+            explore.by_session != shadow.by_session,
+        ),
         ("habit spares turns", habit.total.spared > 0),
         ("reach spares turns", reach.total.spared > 0),
         ("an arbiter spares turns", arbiter.total.spared > 0),

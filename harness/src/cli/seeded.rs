@@ -17,8 +17,9 @@ use super::{Exit, Misuse, ProgramArgs, checkout, options, print, say};
 
 #[derive(Debug, Args)]
 pub(super) struct SimulateArgs {
-    /// The arms, which are compared with `off`. `arbiter` and `judge` ask a model of the lab's own.
-    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Arm::ALL)]
+    /// The arms, which are compared with `off`; all but `explore` where none is named. `arbiter` and `judge` ask a model of
+    /// the lab's own.
+    #[arg(long, value_enum, value_delimiter = ',', default_values_t = Arm::USUAL)]
     arms: Vec<Arm>,
     /// How many sessions each arm plays.
     #[arg(long, value_name = "N", default_value = "60")]
@@ -38,7 +39,7 @@ pub(super) struct SimulateArgs {
     /// Write the report as a picture to FILE.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-    /// Keep the logs and the flow in DIR, which must be empty or not there.
+    /// Keep the logs, those of each arm in a folder of its name, and the flow in DIR, which must be empty or not there.
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// The stretto-proxy to use. Without it: the checkout's, else the one beside this program or on the path.

@@ -1,6 +1,7 @@
 //! Learning the flow that the arms serve, from sessions that the lab itself recorded.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -8,6 +9,8 @@ use serde_json::{Value, json};
 use stretto_flow::{Fitting, FlowFile, LearnOptions, Session, Surroundings, learn};
 use stretto_oracle::Response;
 use stretto_trace::mcp::{Tools, episode_with_answered, read_log};
+
+use crate::text::append;
 
 use super::agent::Counts;
 use super::mind::Truth;
@@ -32,7 +35,7 @@ pub(crate) fn read(sessions: &[Outcome]) -> anyhow::Result<Lessons> {
         let (mut episode, answered_before) = episode_with_answered(&log);
         // Names of recorded sessions hold the time, and the same seed is to learn the same flow.
         episode.id = format!("lesson-{place:04}");
-        episode.reward = if outcome.counts.harm == 0 { 1.0 } else { 0.0 };
+        episode.reward = reward(outcome);
         recorded.push(Session {
             episode,
             answered_before,
@@ -47,6 +50,30 @@ pub(crate) fn read(sessions: &[Outcome]) -> anyhow::Result<Lessons> {
         sessions: recorded,
         surroundings,
     })
+}
+
+/// A session in which harm was done is no success, whatever its customer says.
+fn reward(outcome: &Outcome) -> f64 {
+    if outcome.counts.harm == 0 { 1.0 } else { 0.0 }
+}
+
+/// Writes how the sessions of a folder ended, as the offline program reads it, to a file in it.
+pub(crate) fn write_outcomes(sessions: &[Outcome], folder: &Path) -> anyhow::Result<()> {
+    let file = folder.join("outcomes.tsv");
+    let mut text = "session\ttask\treward\n".to_owned();
+    for outcome in sessions {
+        let session = outcome.log.file_stem().unwrap_or_default();
+        append(
+            &mut text,
+            format_args!(
+                "{}\t{}\t{}\n",
+                session.display(),
+                outcome.task,
+                reward(outcome)
+            ),
+        );
+    }
+    fs::write(&file, text).with_context(|| format!("writing {}", file.display()))
 }
 
 impl Lessons {
@@ -95,7 +122,7 @@ impl Lessons {
 
 /// Writes a flow to a file.
 pub(crate) fn write(flow: &FlowFile, file: &Path) -> anyhow::Result<()> {
-    std::fs::write(file, flow.to_text()).with_context(|| format!("writing {}", file.display()))
+    fs::write(file, flow.to_text()).with_context(|| format!("writing {}", file.display()))
 }
 
 /// What a flow in shadow would have looked up, told from its log: how much, and how much of it the
@@ -108,8 +135,7 @@ pub(crate) fn count_shadow(outcome: &mut Outcome) -> anyhow::Result<()> {
         .filter_map(|(_, message)| Some((message["id"].as_u64()?, message.get("params")?)))
         .collect();
     let file = outcome.log.with_extension("flow.jsonl");
-    let text =
-        std::fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
+    let text = fs::read_to_string(&file).with_context(|| format!("reading {}", file.display()))?;
     let Counts {
         lookups,
         used,

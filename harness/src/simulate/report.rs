@@ -83,11 +83,7 @@ impl Report {
                     signed(interval, digits)
                 }
             };
-            let shadow = if arm.arm == Arm::Shadow.name() {
-                "*"
-            } else {
-                ""
-            };
+            let shadow = if is_shadow(arm) { "*" } else { "" };
             writeln!(
                 text,
                 "{:<7} {:>5.2}  {:<20}  {:>6}  {:>4}  {:>7}  {:>5}  {:>11}  {:>5} {:>5}  {:>6}  {}",
@@ -120,13 +116,19 @@ impl Report {
             },
         )
         .expect("a string takes whatever it is given");
-        if self.arms.iter().any(|arm| arm.arm == Arm::Shadow.name()) {
+        if self.arms.iter().any(is_shadow) {
             text.push_str(
                 "* would have been looked up; used: the agent made the same call later.\n",
             );
         }
         text
     }
+}
+
+fn is_shadow(report: &ArmReport) -> bool {
+    Arm::ALL
+        .iter()
+        .any(|arm| arm.is_shadow() && arm.name() == report.arm)
 }
 
 impl ArmReport {

@@ -44,17 +44,23 @@ pub(crate) struct Bench<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) seed: u64,
+    /// What the proxy is told it is: a session's own name holds the time, and what a flow does and
+    /// explores is to depend on the seed alone.
+    pub(crate) task: String,
     /// The proxy's options.
     pub(crate) options: Vec<OsString>,
     /// Whether the proxy has a model to ask.
     pub(crate) asks: bool,
-    /// An empty folder for what it leaves.
+    /// An empty folder for what it leaves. Its logs come to lie beside it, with those of the other
+    /// sessions, where the offline program reads them.
     pub(crate) folder: PathBuf,
 }
 
 /// What came of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
+    /// What the proxy was told it is.
+    pub(crate) task: String,
     pub(crate) counts: Counts,
     /// How long the agent waited for each of its calls, in milliseconds.
     pub(crate) waits: Vec<f64>,
@@ -92,6 +98,7 @@ impl Bench<'_> {
                 "--record",
             ])
             .arg(folder)
+            .args(["--task-id", &job.task])
             .arg("--context")
             .arg(&context)
             .args(&job.options)
@@ -144,8 +151,9 @@ impl Bench<'_> {
                 "the shop's state is not what its calls make of it"
             )));
         }
-        let log = session_log(folder)?;
+        let log = move_logs(folder)?;
         Ok(Outcome {
+            task: job.task.clone(),
             counts,
             waits: talk.waits,
             log,
@@ -153,11 +161,19 @@ impl Bench<'_> {
     }
 }
 
-/// The only session log in a folder.
-fn session_log(folder: &Path) -> anyhow::Result<PathBuf> {
-    let mut logs = stretto_trace::mcp::session_logs(folder)?.into_iter();
-    logs.next()
-        .with_context(|| format!("the proxy left no log in {}", folder.display()))
+/// Puts a session's logs beside its folder, and returns where the session log is now.
+fn move_logs(folder: &Path) -> anyhow::Result<PathBuf> {
+    let log = stretto_trace::mcp::session_logs(folder)?.into_iter().next();
+    let log = log.with_context(|| format!("the proxy left no log in {}", folder.display()))?;
+    let beside = folder.parent().unwrap_or(folder);
+    for name in ["jsonl", "flow.jsonl", "confirm.jsonl"] {
+        let from = log.with_extension(name);
+        if let Some(name) = from.file_name().filter(|_| from.exists()) {
+            fs::rename(&from, beside.join(name))
+                .with_context(|| format!("moving {} to {}", from.display(), beside.display()))?;
+        }
+    }
+    Ok(beside.join(log.file_name().unwrap_or_default()))
 }
 
 /// The host's side of a session.

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use stretto_flow::{Audit, Decider, Session, SessionAudit, SiteAudit, audit};
+use stretto_flow::{Audit, Decider, Flow, Session, SessionAudit, SiteAudit, audit};
 
 use crate::bar;
 use crate::deciding::{Deciding, say_unanswered};
@@ -30,6 +30,10 @@ pub struct Args {
     sessions: PathBuf,
     #[command(flatten)]
     known: Known,
+    /// Whose probabilities are judged: arbiter, habit or reach; by default the arbiter's if the flow
+    /// has one, else the habit's, since reach says what comes sooner or later, not what comes next
+    #[arg(long, value_name = "DECIDER")]
+    decider: Option<Decider>,
     #[command(flatten)]
     deciding: Deciding,
     /// Write everything that was found to this file, as JSON
@@ -44,7 +48,7 @@ pub struct Args {
 /// A file that cannot be read or written, or holds something else than it should.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut voice = Voice::stderr();
-    let (flow, decider) = args.deciding.flow(&args.flow)?;
+    let (flow, decider) = Deciding::flow(&args.flow, args.decider, Flow::next_step_decider)?;
     let recorded = args
         .known
         .read(&args.sessions, Results::InMemory, &mut voice)?;

@@ -13,9 +13,6 @@ use crate::screen::Voice;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Deciding {
-    /// Whose probabilities decide: arbiter, habit or reach; by default as the flow is served
-    #[arg(long, value_name = "DECIDER")]
-    decider: Option<Decider>,
     /// Who answers the arbiter's questions
     #[arg(long, value_name = "WHO", default_value = "replay")]
     oracle: Who,
@@ -33,14 +30,18 @@ pub struct Deciding {
 }
 
 impl Deciding {
-    /// Reads a flow, and says who decides for it.
+    /// Reads a flow, and says who decides for it: whoever is `named`, else whom `usual` picks.
     ///
     /// # Errors
     ///
     /// The file cannot be read, is no flow, or lacks what the decider reads.
-    pub(crate) fn flow(&self, file: &Path) -> anyhow::Result<(Arc<Flow>, Decider)> {
+    pub(crate) fn flow(
+        file: &Path,
+        named: Option<Decider>,
+        usual: impl FnOnce(&Flow) -> Decider,
+    ) -> anyhow::Result<(Arc<Flow>, Decider)> {
         let flow = Arc::new(Flow::load(file)?);
-        let decider = self.decider.unwrap_or_else(|| flow.default_decider());
+        let decider = named.unwrap_or_else(|| usual(&flow));
         flow.check_decider(decider)
             .with_context(|| format!("deciding by {decider}"))?;
         Ok((flow, decider))

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use stretto_flow::file::{Bar, Promoted};
-use stretto_flow::{Decider, Score, Session, promote};
+use stretto_flow::{Decider, Flow, Score, Session, promote};
 
 use crate::bar;
 use crate::deciding::{Deciding, say_unanswered};
@@ -30,6 +30,9 @@ pub struct Args {
     out: PathBuf,
     #[command(flatten)]
     known: Known,
+    /// Whose probabilities decide: arbiter, habit or reach; by default as the flow is served
+    #[arg(long, value_name = "DECIDER")]
+    decider: Option<Decider>,
     #[command(flatten)]
     deciding: Deciding,
     /// The smallest share of a site's lookups that the agent made itself
@@ -50,7 +53,7 @@ pub struct Args {
 /// A file that cannot be read or written, or holds something else than it should.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut voice = Voice::stderr();
-    let (flow, decider) = args.deciding.flow(&args.flow)?;
+    let (flow, decider) = Deciding::flow(&args.flow, args.decider, Flow::default_decider)?;
     let recorded = args
         .known
         .read(&args.sessions, Results::InMemory, &mut voice)?;

@@ -45,8 +45,6 @@ fn an_audit_shows_each_site_and_writes_all_as_json() {
         text(&data("flows/shop.flow.json")),
         "--sessions",
         text(&data("sessions/logs/shop")),
-        "--decider",
-        "habit",
         "--json",
         text(&json),
     ]);
@@ -58,6 +56,10 @@ fn an_audit_shows_each_site_and_writes_all_as_json() {
     let found: Value = serde_json::from_str(&fs::read_to_string(&json).unwrap()).unwrap();
     assert_eq!(found["sessions"].as_array().unwrap().len(), 6);
     assert_eq!(found["total"]["decisions"], 24);
+    assert_eq!(
+        found["decider"], "habit",
+        "though the flow is served by reach: only the habit says what comes next"
+    );
 }
 
 /// The recorded shadow sessions, with policies as if their decisions had been logged with them:

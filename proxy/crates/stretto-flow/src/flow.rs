@@ -76,6 +76,16 @@ impl Flow {
         }
     }
 
+    /// The decider whose probabilities are those of the very next step, and so can be held against
+    /// it: the arbiter if the flow has one, else the habit.
+    pub fn next_step_decider(&self) -> Decider {
+        if self.file.folds.is_empty() {
+            Decider::Habit
+        } else {
+            Decider::Arbiter
+        }
+    }
+
     /// Whether `decider` can decide for this flow.
     ///
     /// # Errors
