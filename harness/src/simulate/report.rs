@@ -211,6 +211,7 @@ mod tests {
 
     fn outcome(calls: usize, wait: f64) -> Outcome {
         Outcome {
+            task: String::new(),
             counts: Counts {
                 calls,
                 ..Counts::default()
