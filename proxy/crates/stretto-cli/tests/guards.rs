@@ -67,14 +67,12 @@ fn recorded_sessions_are_counted_by_outcome_and_rule() {
         panic!("{audits}")
     };
     assert_eq!(audit["domain"], "airline");
-    assert_eq!(audit["episodes"], json!([2, 2]));
-    assert_eq!(audit["writes"], json!([4, 1]));
+    assert_eq!(audit["episodes"], json!([54, 66]));
+    assert_eq!(audit["writes"], json!([102, 31]));
     assert_eq!(audit["refused_by_proxy"], 0);
-    assert_eq!(audit["refused"], json!([1, 2]));
-    assert_eq!(
-        audit["tasks"],
-        json!({"20": [1, 0, 0, 0], "22": [0, 1, 0, 1], "27": [1, 0, 1, 0], "41": [0, 1, 0, 1]})
-    );
+    assert_eq!(audit["refused"], json!([4, 16]));
+    assert_eq!(audit["tasks"].as_object().unwrap().len(), 30);
+    assert_eq!(audit["tasks"]["27"], json!([2, 2, 2, 2]));
     let rules = audit["rules"].as_array().unwrap();
     let ids: Vec<&str> = rules
         .iter()
@@ -84,35 +82,38 @@ fn recorded_sessions_are_counted_by_outcome_and_rule() {
     let rule = |id: &str| rules.iter().find(|rule| rule["rule"] == id).unwrap();
     let cancel = rule("airline.cancel_allowed");
     assert_eq!(cancel["enforced"], true);
-    assert_eq!(cancel["successful"], json!([0, 1, 0]));
-    assert_eq!(cancel["failed"], json!([0, 1, 0]));
+    assert_eq!(cancel["successful"], json!([7, 4, 0]));
+    assert_eq!(cancel["failed"], json!([5, 12, 1]));
     assert_eq!(cancel["refused_by_tool"], json!([0, 0, 0]));
-    assert_eq!(cancel["episodes_failed"], json!([1, 1]));
+    assert_eq!(cancel["episodes_failed"], json!([4, 11]));
+    let past =
+        |session: &str, task: &str| json!([session, task, "part of the trip is in the past"]);
     assert_eq!(
         cancel["false_alarms"],
-        json!([[
-            "20261101T011800.000Z-1078",
-            "27",
-            "part of the trip is in the past"
-        ]])
+        json!([
+            past("20261101T002700.000Z-1027", "26"),
+            past("20261101T011800.000Z-1078", "27"),
+            past("20261101T020700.000Z-1127", "26"),
+            past("20261101T020800.000Z-1128", "27"),
+        ])
     );
     let confirmed = rule("airline.confirmed");
     assert_eq!(confirmed["enforced"], false);
-    assert_eq!(confirmed["successful"], json!([1, 1, 0]));
-    assert_eq!(confirmed["refused_by_tool"], json!([1, 0, 0]));
+    assert_eq!(confirmed["successful"], json!([27, 1, 0]));
+    assert_eq!(confirmed["refused_by_tool"], json!([23, 8, 0]));
     assert_eq!(
         rule("airline.basic_economy_flights")["failed"],
-        json!([0, 1, 0])
+        json!([23, 3, 0])
     );
 
     let report = fs::read_to_string(report).unwrap();
     for line in [
         "## Airline",
-        "2 successful and 2 failed sessions hold 4 checked writes that the tools accepted and 1 \
-         that they refused. An enforced rule would refuse an accepted write in 1 successful and \
-         2 failed sessions.",
-        "| `airline.cancel_allowed` | yes | 0 / 1 / 0 | 0 / 1 / 0 | 0 / 0 / 0 | 1 / 1 |",
-        "| `airline.confirmed` | logged | 1 / 1 / 0 | 2 / 0 / 0 | 1 / 0 / 0 | 1 / 0 |",
+        "54 successful and 66 failed sessions hold 102 checked writes that the tools accepted and \
+         31 that they refused. An enforced rule would refuse an accepted write in 4 successful and \
+         16 failed sessions.",
+        "| `airline.cancel_allowed` | yes | 7 / 4 / 0 | 5 / 12 / 1 | 0 / 0 / 0 | 4 / 11 |",
+        "| `airline.confirmed` | logged | 27 / 1 / 0 | 57 / 9 / 0 | 23 / 8 / 0 | 1 / 8 |",
         "- `airline.cancel_allowed`, task 27 (20261101T011800.000Z-1078): part of the trip is in \
          the past",
     ] {
@@ -128,11 +129,11 @@ fn sessions_without_an_outcome_count_as_successful_tasks_of_their_own() {
     let (code, out, err) = guards(&["--sessions", path(&recorded()), "--domain", "airline"]);
     assert_eq!((code, err.as_str()), (0, ""));
     assert!(
-        out.contains("\n4 successful and 0 failed sessions hold 4 checked writes"),
+        out.contains("\n120 successful and 0 failed sessions hold 102 checked writes"),
         "{out}"
     );
-    let alarm = "- `airline.cancel_allowed`, task 20261101T011800.000Z-1078 \
-                 (20261101T011800.000Z-1078): part of the trip is in the past\n";
+    let alarm = "- `airline.cancel_allowed`, task 20261101T002800.000Z-1028 \
+                 (20261101T002800.000Z-1028): part of the trip is in the past\n";
     assert!(out.contains(alarm), "{out}");
 }
 

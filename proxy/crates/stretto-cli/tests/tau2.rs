@@ -69,101 +69,165 @@ fn write(path: &Path, content: &str) {
     fs::write(path, content).unwrap();
 }
 
-fn shop() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../stretto-flow/tests/data/sessions/logs/shop")
+/// Recorded sessions, with the task and the reward of each, and what their servers listed.
+struct Recorded {
+    domain: &'static str,
+    logs: PathBuf,
+    episodes: Vec<Episode>,
+    kinds: BTreeMap<String, ToolKind>,
 }
 
-/// A checkout of the benchmark whose domain is the recorded shop, and whose training tasks are
-/// all but the last session's.
-fn checkout() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let mut kinds = BTreeMap::new();
-    let mut episodes = Vec::new();
-    for path in session_logs(&shop()).unwrap() {
-        let log = read_log(&path).unwrap();
-        kinds.extend(manifest(&log, "shop").tools);
-        let mut episode = episode(&log);
-        episode.task_id.clone_from(&episode.id);
-        episode.reward = 1.0;
-        episodes.push(episode);
+impl Recorded {
+    /// `outcome` sets the task and the reward of an episode.
+    fn read(domain: &'static str, logs: PathBuf, outcome: impl Fn(&mut Episode)) -> Self {
+        let mut kinds = BTreeMap::new();
+        let mut episodes = Vec::new();
+        for path in session_logs(&logs).unwrap() {
+            let log = read_log(&path).unwrap();
+            kinds.extend(manifest(&log, domain).tools);
+            let mut episode = episode(&log);
+            outcome(&mut episode);
+            episodes.push(episode);
+        }
+        Self {
+            domain,
+            logs,
+            episodes,
+            kinds,
+        }
     }
-    let at = |place: &str| folder.path().join(place);
-    let (last, first) = episodes.split_last().unwrap();
-    let ids: Vec<&str> = first.iter().map(|episode| episode.id.as_str()).collect();
-    write(
-        &at("data/tau2/domains/shop/split_tasks.json"),
-        &json!({"train": ids, "test": [last.id]}).to_string(),
-    );
-    let mut python = String::new();
-    for (tool, kind) in kinds {
-        let kind = match kind {
-            ToolKind::Read => "READ",
-            ToolKind::Write => "WRITE",
-            ToolKind::Generic => "GENERIC",
-        };
-        writeln!(
-            python,
-            "    @is_tool(ToolType.{kind})\n    def {tool}(self):\n        pass\n"
-        )
-        .unwrap();
+
+    /// Six sessions of a shop, each of which solved a task of its own.
+    fn shop() -> Self {
+        let logs = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../stretto-flow/tests/data/sessions/logs/shop");
+        Self::read("shop", logs, |episode| {
+            episode.task_id.clone_from(&episode.id);
+            episode.reward = 1.0;
+        })
     }
-    write(&at("src/tau2/domains/shop/tools.py"), &python);
-    let (half, rest) = episodes.split_at(3);
-    write(
-        &at("data/tau2/results/final/one.json"),
-        &results("shop", half).to_string(),
-    );
-    write(
-        &at("data/tau2/results/final/other.json"),
-        &results("elsewhere", half).to_string(),
-    );
-    write(&at("more.json"), &results("shop", rest).to_string());
-    folder
+
+    /// 120 sessions of a real agent, four for each of 30 tasks.
+    fn airline() -> Self {
+        let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/airline-gpt4o");
+        let table = fs::read_to_string(logs.join("index.tsv")).unwrap();
+        let mut ended: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for line in table.lines().skip(1) {
+            let cells: Vec<&str> = line.split('\t').collect();
+            ended.insert(cells[0], cells);
+        }
+        Self::read("airline", logs, |episode| {
+            let cells = &ended[episode.id.as_str()];
+            cells[1].clone_into(&mut episode.task_id);
+            episode.reward = cells[3].parse().unwrap();
+        })
+    }
+
+    fn tasks(&self) -> Vec<&str> {
+        let mut tasks: Vec<&str> = self
+            .episodes
+            .iter()
+            .map(|episode| episode.task_id.as_str())
+            .collect();
+        tasks.sort_unstable();
+        tasks.dedup();
+        tasks
+    }
+
+    /// A checkout of the benchmark with these sessions as results, half of them published and half
+    /// in `more.json`. All tasks but the last are for training.
+    fn checkout(&self) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |place: &str| folder.path().join(place);
+        let domain = self.domain;
+        let tasks = self.tasks();
+        let (last, first) = tasks.split_last().unwrap();
+        write(
+            &at(&format!("data/tau2/domains/{domain}/split_tasks.json")),
+            &json!({"train": first, "test": [last]}).to_string(),
+        );
+        let mut python = String::new();
+        for (tool, kind) in &self.kinds {
+            let kind = match kind {
+                ToolKind::Read => "READ",
+                ToolKind::Write => "WRITE",
+                ToolKind::Generic => "GENERIC",
+            };
+            writeln!(
+                python,
+                "    @is_tool(ToolType.{kind})\n    def {tool}(self):\n        pass\n"
+            )
+            .unwrap();
+        }
+        write(&at(&format!("src/tau2/domains/{domain}/tools.py")), &python);
+        let (half, rest) = self.episodes.split_at(self.episodes.len() / 2);
+        write(
+            &at("data/tau2/results/final/one.json"),
+            &results(domain, half).to_string(),
+        );
+        write(
+            &at("data/tau2/results/final/other.json"),
+            &results("elsewhere", half).to_string(),
+        );
+        write(&at("more.json"), &results(domain, rest).to_string());
+        folder
+    }
 }
 
-#[test]
-fn a_flow_from_results_is_the_flow_from_logs() {
-    let folder = checkout();
+/// Learns a flow from the results of a checkout, and one from the logs of the same sessions.
+/// Returns both, without what only one of the two forms can tell, and how many sessions taught.
+fn both_ways(recorded: &Recorded) -> (Value, Value, String) {
+    let folder = recorded.checkout();
     let at = |place: &str| folder.path().join(place);
     let (compiled, learned) = (at("compiled.flow.json"), at("learned.flow.json"));
     let more = format!("more={}", text(&at("more.json")));
-    let (code, said) = stretto(&[
+    let (code, compiling) = stretto(&[
         "compile",
         "--tau2",
         text(folder.path()),
         "--domain",
-        "shop",
+        recorded.domain,
         "--source",
         &more,
         "--habit-only",
         "--out",
         text(&compiled),
     ]);
-    assert_eq!(code, 0, "{said}");
-    assert!(
-        said.contains("learned from 5 successful sessions of 5"),
-        "{said}"
-    );
+    assert_eq!(code, 0, "{compiling}");
 
-    // The same sessions: the last one's task is none of the training's.
+    // The sessions of the tasks for training.
+    let tasks = recorded.tasks();
     let logs = at("logs");
     fs::create_dir(&logs).unwrap();
-    let mut paths = session_logs(&shop()).unwrap();
-    paths.pop();
-    for path in paths {
-        fs::copy(&path, logs.join(path.file_name().unwrap())).unwrap();
+    let mut outcomes = "session\ttask\treward\n".to_owned();
+    for episode in &recorded.episodes {
+        let Episode {
+            id,
+            task_id,
+            reward,
+            ..
+        } = episode;
+        if Some(&task_id.as_str()) != tasks.last() {
+            let log = format!("{id}.jsonl");
+            fs::copy(recorded.logs.join(&log), logs.join(&log)).unwrap();
+            writeln!(outcomes, "{id}\t{task_id}\t{reward}").unwrap();
+        }
     }
+    write(&at("outcomes.tsv"), &outcomes);
     let (code, said) = stretto(&[
         "learn",
         "--sessions",
         text(&logs),
+        "--outcomes",
+        text(&at("outcomes.tsv")),
         "--domain",
-        "shop",
+        recorded.domain,
         "--habit-only",
         "--out",
         text(&learned),
     ]);
     assert_eq!(code, 0, "{said}");
+
     let (mut compiled, mut learned) = (read(&compiled), read(&learned));
     assert!(
         compiled.get("contracts").is_none(),
@@ -178,6 +242,23 @@ fn a_flow_from_results_is_the_flow_from_logs() {
             .unwrap()
             .remove("compiled_unix_ms");
     }
+    (compiled, learned, compiling)
+}
+
+#[test]
+fn a_flow_from_results_is_the_flow_from_logs() {
+    let (compiled, learned, said) = both_ways(&Recorded::shop());
+    assert!(
+        said.contains("learned from 5 successful sessions of 5"),
+        "{said}"
+    );
+    assert_eq!(compiled, learned);
+}
+
+#[test]
+fn so_it_is_with_a_real_agents_sessions() {
+    let (compiled, learned, said) = both_ways(&Recorded::airline());
+    assert!(said.contains(" successful sessions of 116"), "{said}");
     assert_eq!(compiled, learned);
 }
 
@@ -191,7 +272,7 @@ fn what_a_checkout_lacks_is_named() {
         ),
         ("data/tau2/results/final/one.json", "results"),
     ] {
-        let folder = checkout();
+        let folder = Recorded::shop().checkout();
         fs::remove_file(folder.path().join(missing)).unwrap();
         let out = folder.path().join("x.flow.json");
         let (code, said) = stretto(&[
@@ -208,7 +289,7 @@ fn what_a_checkout_lacks_is_named() {
         assert!(said.contains(wanted), "{missing}: {said}");
         assert!(!out.exists());
     }
-    let folder = checkout();
+    let folder = Recorded::shop().checkout();
     let broken = folder.path().join("broken.json");
     for (content, wanted) in [
         ("{\"info\":", "EOF"),
@@ -236,22 +317,8 @@ fn what_a_checkout_lacks_is_named() {
 
 /// Recorded airline sessions, their outcomes, and the same as a results file.
 fn airline(folder: &Path) -> (PathBuf, PathBuf, PathBuf) {
-    let logs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/airline-gpt4o");
+    let Recorded { logs, episodes, .. } = Recorded::airline();
     let index = logs.join("index.tsv");
-    let table = fs::read_to_string(&index).unwrap();
-    let mut ended: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for line in table.lines().skip(1) {
-        let cells: Vec<&str> = line.split('\t').collect();
-        ended.insert(cells[0], cells);
-    }
-    let mut episodes = Vec::new();
-    for path in session_logs(&logs).unwrap() {
-        let mut episode = episode(&read_log(&path).unwrap());
-        let cells = &ended[episode.id.as_str()];
-        cells[1].clone_into(&mut episode.task_id);
-        episode.reward = cells[3].parse().unwrap();
-        episodes.push(episode);
-    }
     let source = folder.join("airline.json");
     write(&source, &results("airline", &episodes).to_string());
     (logs, index, source)

@@ -10,6 +10,11 @@
 //! system talks. So rare values become hashes, the same wherever they appear, and all else
 //! stays. A flow learned from the copy is the flow learned from the originals.
 //!
+//! One number may move where common values are hashed by name of their field: a flow takes only
+//! what has a digit for the key of a record, and hashes have digits. A customer who gives their
+//! name then counts as having described the record that holds it, which changes the chance of a
+//! binding whose described record was read, and nothing else.
+//!
 //! Both passes walk a log in the same way (`walk.rs`); they differ in what they do with a value.
 
 mod census;
