@@ -191,20 +191,33 @@ fn a_run_is_written_as_people_read_it_and_stdout_stays_empty_when_it_goes_to_a_f
         .collect();
     assert!(places.is_sorted() && shown.ends_with("\n}\n"));
 
+    let to = |out: &Path| {
+        program()
+            .arg("--procedure")
+            .arg(case.folder.path().join("procedure.json"))
+            .args(["--ticket", &case.ticket, "--out"])
+            .arg(out)
+            .arg("--")
+            .arg(env!("CARGO_BIN_EXE_stretto-mcp-demo"))
+            .arg("--script")
+            .arg(case.folder.path().join("script.json"))
+            .output()
+            .unwrap()
+    };
     let out = case.folder.path().join("run.json");
-    let output = program()
-        .arg("--procedure")
-        .arg(case.folder.path().join("procedure.json"))
-        .args(["--ticket", &case.ticket, "--out"])
-        .arg(&out)
-        .arg("--")
-        .arg(env!("CARGO_BIN_EXE_stretto-mcp-demo"))
-        .arg("--script")
-        .arg(case.folder.path().join("script.json"))
-        .output()
-        .unwrap();
+    let output = to(&out);
     assert!(output.stdout.is_empty());
     assert_eq!(fs::read_to_string(&out).unwrap(), shown);
+
+    // What was done in the world must not go unwritten.
+    let output = to(Path::new("/dev/full"));
+    assert_eq!(code(&output), 1);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), shown);
+    assert_eq!(
+        said(&output),
+        "stretto-procedure: writing /dev/full: No space left on device (os error 28); make room, or \
+         name a place that has some; the run is on stdout instead\n"
+    );
 }
 
 #[test]
@@ -330,6 +343,18 @@ fn a_bad_start_starts_no_server() {
             "--ticket-file",
         ),
         (vec!["--ticket", "t"], 2, "--procedure"),
+        (
+            vec![
+                "--procedure",
+                good,
+                "--ticket",
+                "t",
+                "--out",
+                "/no/run.json",
+            ],
+            1,
+            "writing /no/run.json: No such file or directory (os error 2); make its folder first, or",
+        ),
     ] {
         let output = program()
             .args(&words)
@@ -352,7 +377,7 @@ fn a_bad_start_starts_no_server() {
 }
 
 #[test]
-fn what_cannot_be_started_reached_or_written_is_named() {
+fn what_cannot_be_started_or_reached_is_named() {
     let good = data("telecom-mini.procedure.json");
     let run = |words: &[&str]| {
         program()
@@ -391,17 +416,4 @@ fn what_cannot_be_started_reached_or_written_is_named() {
         "{}",
         said(&output)
     );
-
-    let demo = env!("CARGO_BIN_EXE_stretto-mcp-demo");
-    let output = run(&[
-        "--out",
-        "/no/such/folder/run.json",
-        "--",
-        demo,
-        "--hide",
-        "x",
-        "--world",
-        "retail",
-    ]);
-    assert_eq!(code(&output), 1, "{}", said(&output));
 }

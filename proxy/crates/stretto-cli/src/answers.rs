@@ -68,7 +68,7 @@ pub fn run_export(args: &ExportArgs, screen: &mut Screen) -> anyhow::Result<Exit
     }
     match &args.out {
         Some(file) => {
-            write_whole(file, &lines).with_context(|| format!("writing {}", file.display()))?;
+            write_whole(file, &lines)?;
         }
         None => screen.write_all(&lines)?,
     }

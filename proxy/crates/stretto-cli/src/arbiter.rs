@@ -10,7 +10,7 @@ use stretto_flow::{
     ArbiterFile, Fitting, FlowFile, LearnOptions, NoArbiter, Session, Stage, Surroundings, learn,
 };
 
-use crate::files::write_whole;
+use crate::files::{check_places, write_whole};
 use crate::oracle::{self, Answerer, CacheArgs, Who, dollars};
 
 /// What `stretto learn` is told about the flow's arbiter.
@@ -48,6 +48,22 @@ impl ArbiterArgs {
         !self.habit_only && self.arbiter_from.is_none()
     }
 
+    /// Makes sure that what the command line asks for can be had, before any session is read: the
+    /// arbiter of another file, somebody who answers, a place for the questions.
+    ///
+    /// # Errors
+    ///
+    /// One of them cannot.
+    pub fn check(&self) -> anyhow::Result<()> {
+        check_places([&self.oracle_dump])?;
+        if let Some(file) = &self.arbiter_from {
+            Source::read(file)?;
+        } else if self.is_fitted() {
+            Answerer::new(self.oracle, self.cache.cache())?;
+        }
+        Ok(())
+    }
+
     /// Learns a flow with the arbiter that the command line asks for, if any.
     ///
     /// # Errors
@@ -65,7 +81,6 @@ impl ArbiterArgs {
             return Ok(learn(sessions, surroundings, options, progress)?);
         }
         if let Some(file) = &self.arbiter_from {
-            // Read first: a mistake in it is told before anything is learned.
             let source = Source::read(file)?;
             let mut flow = learn(sessions, surroundings, options, progress)?;
             source.give(&mut flow);
@@ -155,7 +170,6 @@ pub fn run_export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     let flow = FlowFile::load(&args.flow)?;
     let arbiter = flow.arbiter();
     let arbiter = arbiter.with_context(|| format!("exporting from {}", args.flow.display()))?;
-    write_whole(&args.out, arbiter.to_text().as_bytes())
-        .with_context(|| format!("writing {}", args.out.display()))?;
+    write_whole(&args.out, arbiter.to_text().as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,13 +5,12 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 use stretto_flow::{Audit, Decider, Flow, Session, SessionAudit, SiteAudit, audit};
 
 use crate::bar;
 use crate::deciding::{Deciding, say_unanswered};
-use crate::files::write_whole;
+use crate::files::{check_places, write_whole};
 use crate::screen::{Screen, Voice, safe};
 use crate::sessions::{Known, Results};
 
@@ -47,6 +46,7 @@ pub struct Args {
 ///
 /// A file that cannot be read or written, or holds something else than it should.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    check_places([&args.json])?;
     let mut voice = Voice::stderr();
     let (flow, decider) = Deciding::flow(&args.flow, args.decider, Flow::next_step_decider)?;
     let recorded = args
@@ -70,8 +70,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     }
     if let Some(file) = &args.json {
         let text = format!("{:#}\n", as_json(&found, decider));
-        write_whole(file, text.as_bytes())
-            .with_context(|| format!("writing {}", file.display()))?;
+        write_whole(file, text.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

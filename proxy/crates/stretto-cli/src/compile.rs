@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use stretto_flow::{LearnOptions, Session, Stage, Surroundings};
 
 use crate::arbiter::ArbiterArgs;
 use crate::bar;
 use crate::checkout::{self, Checkout, Source};
-use crate::files::write_whole;
+use crate::files::{check_place, write_whole};
 use crate::learn::now_unix_ms;
 use crate::screen::Voice;
 
@@ -41,6 +40,8 @@ pub struct Args {
 /// A file that cannot be read or written, or holds something else than it should; nothing to
 /// learn from.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    check_place(&args.out)?;
+    args.arbiter.check()?;
     let mut voice = Voice::stderr();
     let checkout = Checkout(&args.tau2);
     let manifest = checkout.manifest(&args.domain)?;
@@ -82,8 +83,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .arbiter
         .learn(&sessions, &surroundings, &options, &mut progress)?;
     bar.finish_and_clear();
-    write_whole(&args.out, flow.to_text().as_bytes())
-        .with_context(|| format!("writing {}", args.out.display()))?;
+    write_whole(&args.out, flow.to_text().as_bytes())?;
     voice.say(&format!(
         "learned from {} successful sessions of {} with training tasks, in {} results files; wrote {}",
         flow.provenance.habit_episodes,

@@ -13,13 +13,12 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use clap::ValueEnum;
 use serde::Serialize;
 use stretto_guards::confirm::{Judge, Second};
 use stretto_oracle::offline::Requests;
 
-use crate::files::write_whole;
+use crate::files::{check_places, write_whole};
 use crate::guarded::Input;
 use crate::oracle::{self, Answerer, CacheArgs, Who, dollars};
 use crate::screen::{Screen, Voice};
@@ -99,6 +98,7 @@ struct Json<'a> {
 /// A file that cannot be read or written; no session that has guards; asking would cost too
 /// much, or most questions get no answer.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    check_places([&args.json, &args.out, &args.oracle_dump])?;
     let answerer = Answerer::new(args.oracle, args.cache.cache())?;
     let judge = Judge {
         second: args.second_question.map(Second::from),
@@ -134,12 +134,11 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             writes: &writes,
         })?;
         json.push(b'\n');
-        write_whole(file, &json).with_context(|| format!("writing {}", file.display()))?;
+        write_whole(file, &json)?;
     }
     let report = report::markdown(&audits, &judge);
     match &args.out {
-        Some(file) => write_whole(file, report.as_bytes())
-            .with_context(|| format!("writing {}", file.display()))?,
+        Some(file) => write_whole(file, report.as_bytes())?,
         None => screen.write_all(report.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)

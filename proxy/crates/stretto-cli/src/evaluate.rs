@@ -15,7 +15,7 @@ use stretto_flow::evaluate::{
 };
 use stretto_trace::mcp::{episode_with_answered, read_log};
 
-use crate::files::write_whole;
+use crate::files::{check_places, write_whole};
 use crate::screen::{Screen, Voice, safe};
 
 /// Arguments of `stretto evaluate`.
@@ -48,6 +48,7 @@ pub struct Args {
 /// A file that cannot be read or written or holds something else than it should, no decision
 /// with a policy, or one without labels and without its session.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    check_places([&args.json])?;
     let mut voice = Voice::stderr();
     let mut records = Vec::new();
     for file in &args.flow_log {
@@ -68,8 +69,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     }
     if let Some(file) = &args.json {
         let text = format!("{:#}\n", as_json(&evaluations, records.len(), args.min_ess));
-        write_whole(file, text.as_bytes())
-            .with_context(|| format!("writing {}", file.display()))?;
+        write_whole(file, text.as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,15 +1,17 @@
 //! Sessions of domains that have guards, wherever they were recorded.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use stretto_guards::{Guards, Step, replay, replay_episode};
 use stretto_trace::Episode;
-use stretto_trace::mcp::{Log, read_log, session_logs};
+use stretto_trace::mcp::{Log, read_log};
 
 use crate::checkout::{self, Checkout, Source};
 use crate::outcomes::Outcomes;
 use crate::screen::Voice;
+use crate::sessions::logs_in;
 
 /// Which sessions, of which domains.
 #[derive(Debug, clap::Args)]
@@ -96,6 +98,24 @@ impl Guarded {
 }
 
 impl Input {
+    /// That no session is of a domain that could be checked, though `others` are.
+    fn none_of(&self, sessions: usize, others: &BTreeSet<String>) -> anyhow::Error {
+        let wanted = if self.domains.is_empty() {
+            Guards::domains().collect::<Vec<_>>().join(" or ")
+        } else {
+            self.domains.join(" or ")
+        };
+        let others: Vec<&str> = others
+            .iter()
+            .map(|domain| if domain.is_empty() { "none" } else { domain })
+            .collect();
+        anyhow::anyhow!(
+            "of {sessions} sessions none is of the domain {wanted}, but of {}; sessions are recorded \
+             with stretto-proxy --domain",
+            others.join(", ")
+        )
+    }
+
     /// The sessions, by name. `voice` says how many were left out for their domain.
     ///
     /// # Errors
@@ -116,14 +136,17 @@ impl Input {
                 .filter(|_| is_wanted(domain))
         };
         let mut sessions = Vec::new();
+        let mut others = BTreeSet::new();
         let mut left_out = 0;
         if let Some(folder) = &self.sessions {
-            for path in session_logs(folder)? {
+            for path in logs_in(folder)? {
                 let log = read_log(&path)?;
                 let domain = log.header.domain.as_deref().unwrap_or_default();
-                match guards(domain) {
-                    Some(guards) => sessions.push(Guarded::of_log(log, guards, &outcomes)),
-                    None => left_out += 1,
+                if let Some(guards) = guards(domain) {
+                    sessions.push(Guarded::of_log(log, guards, &outcomes));
+                } else {
+                    left_out += 1;
+                    others.insert(domain.to_owned());
                 }
             }
         }
@@ -134,22 +157,17 @@ impl Input {
         sources.extend(self.sources.iter().cloned());
         for results in checkout::read(&sources, |_| true)? {
             for episode in results.episodes {
-                match guards(&results.domain) {
-                    Some(guards) => sessions.push(Guarded::of_episode(episode, guards)),
-                    None => left_out += 1,
+                if let Some(guards) = guards(&results.domain) {
+                    sessions.push(Guarded::of_episode(episode, guards));
+                } else {
+                    left_out += 1;
+                    others.insert(results.domain.clone());
                 }
             }
         }
-        anyhow::ensure!(
-            !sessions.is_empty(),
-            "no session there is of a domain with guards{}; a log's header and a results file name \
-             their domain",
-            if self.domains.is_empty() {
-                ""
-            } else {
-                " that is asked for"
-            }
-        );
+        if sessions.is_empty() {
+            return Err(self.none_of(left_out, &others));
+        }
         sessions.sort_by(|one, other| one.id.cmp(&other.id));
         if left_out > 0 {
             let sessions = if left_out == 1 { "session" } else { "sessions" };

@@ -14,10 +14,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use stretto_guards::Guards;
 
-use crate::files::write_whole;
+use crate::files::{check_places, write_whole};
 use crate::guarded::Input;
 use crate::screen::{Screen, Voice};
 use audit::{Audit, Session};
@@ -54,6 +53,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.cases {
         return cases::run(file, screen);
     }
+    check_places([&args.json, &args.out])?;
     let mut audits = BTreeMap::new();
     for domain in &args.input.domains {
         audits.insert(domain.clone(), Audit::of(&Guards::for_domain(domain)?));
@@ -68,12 +68,11 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.json {
         let mut json = serde_json::to_vec(&audits)?;
         json.push(b'\n');
-        write_whole(file, &json).with_context(|| format!("writing {}", file.display()))?;
+        write_whole(file, &json)?;
     }
     let report = report::markdown(&audits);
     match &args.out {
-        Some(file) => write_whole(file, report.as_bytes())
-            .with_context(|| format!("writing {}", file.display()))?,
+        Some(file) => write_whole(file, report.as_bytes())?,
         None => screen.write_all(report.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)

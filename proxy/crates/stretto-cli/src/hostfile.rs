@@ -76,7 +76,7 @@ impl HostFile {
             now == self.text.as_bytes(),
             "{name} was changed by another program just now, and stays so; try again"
         );
-        write_whole(&self.path, new.as_bytes()).with_context(|| format!("writing {name}"))?;
+        write_whole(&self.path, new.as_bytes())?;
         Ok(Some(copy))
     }
 
@@ -94,9 +94,7 @@ impl HostFile {
             let copy = self.path.with_file_name(name);
             match write_new(&copy, self.text.as_bytes(), Some(&self.path)) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => {
-                    return Err(error).with_context(|| format!("writing {}", shown(&copy)));
-                }
+                Err(error) => return Err(error.into()),
                 Ok(()) => return Ok(copy),
             }
         }

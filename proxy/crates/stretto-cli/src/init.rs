@@ -216,7 +216,7 @@ fn write(
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
             anyhow::bail!(there())
         }
-        written => written.with_context(|| format!("writing {name}"))?,
+        written => written?,
     }
     Ok(Some(format!("Done: wrote {name}.")))
 }

@@ -16,7 +16,7 @@ use stretto_trace::ToolManifest;
 
 use crate::arbiter::ArbiterArgs;
 use crate::bar;
-use crate::files::write_whole;
+use crate::files::{check_places, write_whole};
 use crate::screen::{Screen, Voice};
 use crate::sessions::{Known, Recorded, Results};
 
@@ -138,6 +138,8 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         now_unix_ms: now_unix_ms(),
         ..LearnOptions::default()
     };
+    check_places([&args.out, &args.json])?;
+    args.arbiter.check()?;
     // Scoring and fitting play sessions again, results and all.
     let plays = args.cross_validate.is_some() || args.arbiter.is_fitted();
     let results = if plays || options.needs_results() {
@@ -170,7 +172,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         if let Some(file) = &args.json {
             let mut json = serde_json::to_vec(&report)?;
             json.push(b'\n');
-            write(file, &json)?;
+            write_whole(file, &json)?;
         }
         screen.write_all(report.markdown().as_bytes())?;
     }
@@ -179,7 +181,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             args.arbiter
                 .learn(&sessions, &recorded.surroundings, &options, &mut progress)?;
         bar.finish_and_clear();
-        write(file, flow.to_text().as_bytes())?;
+        write_whole(file, flow.to_text().as_bytes())?;
         voice.say(&format!(
             "learned from {} sessions, with {} tools of which {} only read; wrote {}",
             learned_from(&options, flow.provenance.habit_episodes, sessions.len()),
@@ -233,10 +235,6 @@ fn read_manifest(path: &Path) -> anyhow::Result<ToolManifest> {
         std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
     serde_json::from_str(&text)
         .with_context(|| format!("{} is no manifest of tools", path.display()))
-}
-
-fn write(file: &Path, content: &[u8]) -> anyhow::Result<()> {
-    write_whole(file, content).with_context(|| format!("writing {}", file.display()))
 }
 
 pub(crate) fn now_unix_ms() -> u64 {

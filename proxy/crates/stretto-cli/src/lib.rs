@@ -16,6 +16,7 @@ pub mod confirm;
 pub mod deciding;
 pub mod doctor;
 pub mod evaluate;
+mod files;
 pub mod flows;
 pub mod guarded;
 pub mod guards;
@@ -32,8 +33,6 @@ pub mod screen;
 pub mod sessions;
 pub mod show;
 pub mod undo;
-
-pub use stretto_trace::files;
 
 use std::borrow::Cow;
 use std::ffi::OsString;

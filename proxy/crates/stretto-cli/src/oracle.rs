@@ -136,7 +136,7 @@ pub fn dump(requests: &Requests, file: &Path) -> anyhow::Result<()> {
         serde_json::to_writer(&mut lines, &line)?;
         lines.push(b'\n');
     }
-    write_whole(file, &lines).with_context(|| format!("writing {}", file.display()))
+    Ok(write_whole(file, &lines)?)
 }
 
 /// Whoever answers, asked one question at a time: each once, and none above a budget.

@@ -5,13 +5,12 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use stretto_flow::file::{Bar, Promoted};
 use stretto_flow::{Decider, Flow, Score, Session, promote};
 
 use crate::bar;
 use crate::deciding::{Deciding, say_unanswered};
-use crate::files::write_whole;
+use crate::files::{check_place, write_whole};
 use crate::screen::{Screen, Voice, safe};
 use crate::sessions::{Known, Results};
 
@@ -52,6 +51,7 @@ pub struct Args {
 ///
 /// A file that cannot be read or written, or holds something else than it should.
 pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
+    check_place(&args.out)?;
     let mut voice = Voice::stderr();
     let (flow, decider) = Deciding::flow(&args.flow, args.decider, Flow::default_decider)?;
     let recorded = args
@@ -88,8 +88,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut file = flow.file().clone();
     file.promoted = Some(promoted);
     file.set_format();
-    write_whole(&args.out, file.to_text().as_bytes())
-        .with_context(|| format!("writing {}", args.out.display()))?;
+    write_whole(&args.out, file.to_text().as_bytes())?;
     voice.say(&format!(
         "{count} of {all} sites are promoted; wrote {}",
         args.out.display()

@@ -9,11 +9,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail, ensure};
 use indicatif::ProgressBar;
-use stretto_trace::mcp::{Log, read_log, session_logs};
+use stretto_trace::mcp::{Log, read_log};
 use stretto_trace::redact::{Census, KEEP_SHARED, Options};
 
-use crate::files::write_whole;
+use crate::files::{check_place, write_whole};
 use crate::screen::{Screen, Voice, safe};
+use crate::sessions::logs_in;
 
 const WHAT_STAYS: &str = "\
 Values that few of the sessions have become salted hashes, the same wherever they appear. What
@@ -66,12 +67,11 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             .cloned()
             .collect(),
     };
-    let paths = session_logs(&args.sessions)?;
-    ensure!(
-        !paths.is_empty(),
-        "no session log (*.jsonl) is in {}",
-        args.sessions.display()
-    );
+    check_out(&args.out)?;
+    if is_same(&args.sessions, &args.out) {
+        bail!("--out is the directory of the sessions themselves; the copies need another");
+    }
+    let paths = logs_in(&args.sessions)?;
     let bar = crate::bar::new();
 
     // The logs may be more than fit into memory, so each is read twice.
@@ -85,9 +85,6 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let mut redactor = census.finish();
 
     fs::create_dir_all(&args.out).with_context(|| format!("creating {}", args.out.display()))?;
-    if is_same(&args.sessions, &args.out) {
-        bail!("--out is the directory of the sessions themselves; the copies need another");
-    }
     for path in steps(&bar, "writing copies", &paths) {
         let log = read_log(path)?;
         let mut copy = redactor.redact(&log);
@@ -96,9 +93,8 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         }
         let file = args.out.join(format!("{}.jsonl", log.header.session));
         let mut text = Vec::new();
-        copy.write(&mut text)
-            .and_then(|()| write_whole(&file, &text))
-            .with_context(|| format!("writing {}", file.display()))?;
+        copy.write(&mut text)?;
+        write_whole(&file, &text)?;
     }
     bar.finish_and_clear();
 
@@ -117,6 +113,19 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Makes sure that copies could be written to the directory, which need not be there yet.
+fn check_out(out: &Path) -> anyhow::Result<()> {
+    let there = out.ancestors().find(|folder| folder.exists());
+    // A relative path has no ancestor that is there when its first part is not.
+    let there = there.unwrap_or(Path::new("."));
+    ensure!(
+        there.is_dir(),
+        "{} is a file; --out needs a directory for the copies",
+        there.display()
+    );
+    Ok(check_place(&there.join("copy.jsonl"))?)
 }
 
 fn salt(variable: &str) -> anyhow::Result<String> {

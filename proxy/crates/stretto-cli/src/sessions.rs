@@ -84,6 +84,38 @@ struct Read {
     tools: Arc<Tools>,
 }
 
+/// The session logs directly in `directory`, by name.
+///
+/// # Errors
+///
+/// The directory cannot be listed, or has none.
+pub(crate) fn logs_in(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let logs = session_logs(directory)?;
+    if !logs.is_empty() {
+        return Ok(logs);
+    }
+    let has_logs = |folder: &PathBuf| session_logs(folder).is_ok_and(|logs| !logs.is_empty());
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    folders.sort();
+    let directory = directory.display();
+    match folders.into_iter().find(has_logs) {
+        Some(folder) => anyhow::bail!(
+            "{directory} has no session logs (files that end in .jsonl) itself; name a folder in it \
+             that has some, such as {}",
+            folder.display()
+        ),
+        None => anyhow::bail!(
+            "{directory} has no session logs (files that end in .jsonl); record some with \
+             stretto-proxy --record {directory}"
+        ),
+    }
+}
+
 impl Recorded {
     /// Reads all session logs directly in `directory`.
     ///
@@ -91,14 +123,7 @@ impl Recorded {
     ///
     /// The directory cannot be listed or has no session logs, or one cannot be read.
     fn read(directory: &Path, results: Results, bar: &ProgressBar) -> anyhow::Result<Self> {
-        let paths = session_logs(directory)?;
-        anyhow::ensure!(
-            !paths.is_empty(),
-            "{} has no session logs (files that end in .jsonl); record some with \
-             stretto-proxy --record {}",
-            directory.display(),
-            directory.display()
-        );
+        let paths = logs_in(directory)?;
         bar.set_length(paths.len() as u64);
         bar.set_message("reading sessions");
         let mut read = read_all(&paths, results, bar)?;

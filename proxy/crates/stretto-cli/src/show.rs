@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::str::FromStr;
 
-use anyhow::Context as _;
-use stretto_trace::mcp::{Log, episode, read_log, session_logs};
+use stretto_trace::mcp::{Log, episode, read_log};
 
 use self::story::Story;
 use self::timeline::Extent;
 use crate::screen::Screen;
 use crate::screen::style::DIM;
+use crate::sessions::logs_in;
 
 /// Arguments of `stretto show`.
 #[derive(Debug, clap::Args)]
@@ -128,12 +128,9 @@ fn find(path: &Path) -> anyhow::Result<(PathBuf, Option<usize>)> {
         return Ok((path.to_owned(), None));
     }
     // Sessions are named by their start, so the last name is the newest.
-    let mut logs = session_logs(path)?;
+    let mut logs = logs_in(path)?;
     let count = logs.len();
-    let newest = logs
-        .pop()
-        .with_context(|| format!("no session log (*.jsonl) is in {}", path.display()))?;
-    Ok((newest, (count > 1).then_some(count)))
+    Ok((logs.pop().unwrap_or_default(), (count > 1).then_some(count)))
 }
 
 /// Writes the episode as JSON, in which nothing steers a terminal.

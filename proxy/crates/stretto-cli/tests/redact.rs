@@ -179,7 +179,10 @@ fn what_cannot_be_done_is_one_line_and_leaves_nothing() {
         "stretto: the variable STRETTO_REDACT_SALT is not set; it must hold the salt of the hashes";
     assert_eq!(said(sessions.path(), None), unset);
     assert!(said(sessions.path(), Some("")).contains("is empty"));
-    assert!(said(parent.path(), Some("s")).starts_with("stretto: no session log (*.jsonl) is in "));
+    assert!(
+        said(parent.path(), Some("s"))
+            .contains(" has no session logs (files that end in .jsonl); record")
+    );
 
     let same = directory(&[("a.jsonl", "x", &[]), ("b.jsonl", "x", &[])]);
     assert!(said(same.path(), Some("s")).ends_with("are both of the session x; keep one"));

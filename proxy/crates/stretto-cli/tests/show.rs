@@ -410,7 +410,8 @@ fn a_log_that_cannot_be_read_is_one_line_that_says_why() {
         let (code, words) = refusal(&file, options);
         (code, words.replace(&file.display().to_string(), "LOG"))
     };
-    let parsing = "stretto: parsing LOG: line 4 is not a log entry: expected ident at column 2\n";
+    let parsing = "stretto: parsing LOG: line 4 is not a log entry: expected ident at column 2; mend the \
+                   line, or leave the file out\n";
     assert_eq!(said(&[]), (Some(1), parsing.to_owned()));
 
     let odd = log.directory.path().join("no\u{1b}[31m\u{202e}such.jsonl");
@@ -436,7 +437,8 @@ fn a_log_that_cannot_be_read_is_one_line_that_says_why() {
         ),
         (
             Some(1),
-            "stretto: no session log (*.jsonl) is in DIRECTORY\n"
+            "stretto: DIRECTORY has no session logs (files that end in .jsonl); record some with \
+             stretto-proxy --record DIRECTORY\n"
         )
     );
     let short = Written::new().call(1, 1, "look", "done");

@@ -11,6 +11,7 @@ use super::text::{clip, count, duration, name, number, width};
 use crate::FAILED;
 use crate::screen::style::{BAD, BOLD, DIM, WARN};
 use crate::screen::{Screen, one_line, safe};
+use crate::sessions::logs_in;
 
 /// Lists the sessions of `places`, which are logs and directories of them, newest first. A log
 /// that cannot be read is listed as such, and makes the command fail at its end.
@@ -64,11 +65,12 @@ fn find(places: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         }
     }
     if logs.is_empty() {
-        let places: Vec<_> = places
-            .iter()
-            .map(|place| place.display().to_string())
-            .collect();
-        anyhow::bail!("no session log (*.jsonl) is in {}", places.join(", "));
+        if let Some(folder) = places.iter().find(|place| place.is_dir()) {
+            logs_in(folder)?;
+        }
+        anyhow::bail!(
+            "none of these files is a session log; name those of sessions, or their folder"
+        );
     }
     // Sessions are named by their start. Equal names in two directories are two sessions.
     logs.sort_by(|one, other| (other.file_name(), other).cmp(&(one.file_name(), one)));

@@ -175,10 +175,10 @@ pub enum LogError {
 #[non_exhaustive]
 pub enum ParseError {
     /// There is nothing but blank lines.
-    #[error("the file is empty: it has no header")]
+    #[error("the file is empty: it has no header; leave it out")]
     Empty,
     /// The first line is not a log's.
-    #[error("line {line} is not a session log's header: {why}")]
+    #[error("line {line} is not a session log's header: {why}; leave out what is no session log")]
     NotAHeader {
         /// The line's number.
         line: usize,
@@ -186,7 +186,10 @@ pub enum ParseError {
         why: String,
     },
     /// The log's format is not one of [`VERSIONS_READ`].
-    #[error("line {line}: a log of version {version}; versions 1 and 2 can be read")]
+    #[error(
+        "line {line}: a log of version {version}; versions 1 and 2 can be read, so read it with the \
+         release that recorded it"
+    )]
     Version {
         /// The header's line number.
         line: usize,
@@ -194,7 +197,7 @@ pub enum ParseError {
         version: u64,
     },
     /// A line is not an entry.
-    #[error("line {line} is not a log entry: {why}")]
+    #[error("line {line} is not a log entry: {why}; mend the line, or leave the file out")]
     NotAnEntry {
         /// The line's number.
         line: usize,
@@ -322,7 +325,7 @@ mod tests {
         for text in ["", "\n", " \r\n\n"] {
             assert_eq!(
                 parse(text).unwrap_err(),
-                "the file is empty: it has no header"
+                "the file is empty: it has no header; leave it out"
             );
         }
     }
@@ -333,36 +336,37 @@ mod tests {
         for (text, message) in [
             (
                 format!("\n{ENTRY}\n"),
-                "line 2 is not a session log's header: it has no `stretto_mcp_log`",
+                "line 2 is not a session log's header: it has no `stretto_mcp_log`; leave out what is no session log",
             ),
             (
                 "x\n".into(),
-                "line 1 is not a session log's header: expected value at column 1",
+                "line 1 is not a session log's header: expected value at column 1; leave out what is no session log",
             ),
             (
                 r#"{"stretto_mcp_log":2,"session":"s"}"#.into(),
-                "line 1 is not a session log's header: missing field `started_unix_ms`",
+                "line 1 is not a session log's header: missing field `started_unix_ms`; leave out what is no session log",
             ),
             (
                 r#"{"stretto_mcp_log":3}"#.into(),
-                "line 1: a log of version 3; versions 1 and 2 can be read",
+                "line 1: a log of version 3; versions 1 and 2 can be read, so read it with the \
+                 release that recorded it",
             ),
             (
                 long("{"),
-                "line 4 is not a log entry: EOF while parsing an object at column 1",
+                "line 4 is not a log entry: EOF while parsing an object at column 1; mend the line, or leave the file out",
             ),
             (
                 long(r#"{"t_ms":1,"from":"nobody","raw":""}"#),
                 "line 4 is not a log entry: unknown variant `nobody`, expected one of \
-                 `client`, `server`, `proxy`, `context`",
+                 `client`, `server`, `proxy`, `context`; mend the line, or leave the file out",
             ),
             (
                 long(r#"{"t_ms":1,"from":"client"}"#),
-                "line 4 is not a log entry: it has neither `message` nor `raw`",
+                "line 4 is not a log entry: it has neither `message` nor `raw`; mend the line, or leave the file out",
             ),
             (
                 long(r#"{"t_ms":-1,"from":"client","raw":""}"#),
-                "line 4 is not a log entry: invalid value: integer `-1`, expected u64",
+                "line 4 is not a log entry: invalid value: integer `-1`, expected u64; mend the line, or leave the file out",
             ),
         ] {
             assert_eq!(parse(&text).unwrap_err(), message);
@@ -370,7 +374,8 @@ mod tests {
         let not_text = [HEADER.as_bytes(), b"\n{\"t_ms\":\xff}\n"].concat();
         assert_eq!(
             Log::parse(&not_text).unwrap_err().to_string(),
-            "line 2 is not a log entry: it is not UTF-8 after its first 8 bytes"
+            "line 2 is not a log entry: it is not UTF-8 after its first 8 bytes; mend the line, or leave the file \
+             out"
         );
     }
 
