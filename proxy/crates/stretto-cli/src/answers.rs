@@ -90,7 +90,9 @@ pub fn run_import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     for (place, line) in text.lines().enumerate() {
         if !line.trim().is_empty() {
             let line = serde_json::from_str(line);
-            kept.push(line.with_context(|| format!("{file}:{}", place + 1))?);
+            kept.push(line.with_context(|| {
+                format!("{file}:{} is no line of stretto export-answers", place + 1)
+            })?);
         }
     }
     let cache = args.cache.cache();
@@ -109,7 +111,9 @@ pub fn run_import(args: &ImportArgs) -> anyhow::Result<ExitCode> {
 pub fn run_ask(args: &AskArgs, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let file = args.request.display();
     let text = fs::read_to_string(&args.request).with_context(|| format!("reading {file}"))?;
-    let request: Request = serde_json::from_str(&text).with_context(|| format!("{file}"))?;
+    let request: Request = serde_json::from_str(&text).with_context(|| {
+        format!("{file} is no request (the member `request` of a line of --oracle-dump is one)")
+    })?;
     let answerer = Answerer::new(args.oracle, args.cache.cache())?;
     Voice::stderr().say(&format!("key {}", request.key()));
     let found = offline::ask_one(&answerer.oracle, &request)?;

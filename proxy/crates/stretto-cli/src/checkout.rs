@@ -101,8 +101,12 @@ impl Checkout<'_> {
             .join("src/tau2/domains")
             .join(domain)
             .join("tools.py");
-        let python =
-            fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let python = fs::read_to_string(&path).with_context(|| {
+            format!(
+                "reading {} (--tau2 names a checkout of τ²-bench that has the domain)",
+                path.display()
+            )
+        })?;
         let manifest = manifest(&python, domain);
         anyhow::ensure!(
             !manifest.tools.is_empty(),

@@ -88,7 +88,7 @@ fn read(file: &Path, sessions: &[PathBuf], voice: &mut Voice) -> anyhow::Result<
                 voice.say(&format!("{} is cut off; left out", place()));
                 continue;
             }
-            read => read.with_context(place)?,
+            read => read.with_context(|| format!("{} is no line of a flow log", place()))?,
         };
         let Some(mut record) = read else { continue };
         if record.labels.is_empty() {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-pub(crate) use stretto_trace::files::{WriteError, check_place, write_new, write_whole};
+pub(crate) use stretto_trace::files::{
+    WriteError, check_folder, check_place, write_new, write_whole,
+};
 
 /// Makes sure that the files that are named could be written now, before anything is read or asked
 /// for them.

@@ -12,7 +12,7 @@ use indicatif::ProgressBar;
 use stretto_trace::mcp::{Log, read_log};
 use stretto_trace::redact::{Census, KEEP_SHARED, Options};
 
-use crate::files::{check_place, write_whole};
+use crate::files::{check_folder, write_whole};
 use crate::screen::{Screen, Voice, safe};
 use crate::sessions::logs_in;
 
@@ -67,7 +67,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
             .cloned()
             .collect(),
     };
-    check_out(&args.out)?;
+    check_folder(&args.out)?;
     if is_same(&args.sessions, &args.out) {
         bail!("--out is the directory of the sessions themselves; the copies need another");
     }
@@ -113,19 +113,6 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         );
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Makes sure that copies could be written to the directory, which need not be there yet.
-fn check_out(out: &Path) -> anyhow::Result<()> {
-    let there = out.ancestors().find(|folder| folder.exists());
-    // A relative path has no ancestor that is there when its first part is not.
-    let there = there.unwrap_or(Path::new("."));
-    ensure!(
-        there.is_dir(),
-        "{} is a file; --out needs a directory for the copies",
-        there.display()
-    );
-    Ok(check_place(&there.join("copy.jsonl"))?)
 }
 
 fn salt(variable: &str) -> anyhow::Result<String> {

@@ -97,6 +97,26 @@ pub fn check_place(path: &Path) -> Result<(), WriteError> {
     check().map_err(of(path))
 }
 
+/// Makes sure that files could be written to `folder` now, which need not be there yet.
+///
+/// # Errors
+///
+/// What the file system would say of `folder`.
+pub fn check_folder(folder: &Path) -> Result<(), WriteError> {
+    let check = || {
+        let mut there = folder
+            .ancestors()
+            .filter(|path| !path.as_os_str().is_empty());
+        // A relative path may have no part that is there.
+        let there = there.find(|path| path.exists()).unwrap_or(Path::new("."));
+        if !there.is_dir() {
+            return Err(ErrorKind::NotADirectory.into());
+        }
+        write_beside(&there.join("file"), b"", None)?.close()
+    };
+    check().map_err(of(folder))
+}
+
 fn of(path: &Path) -> impl Fn(io::Error) -> WriteError {
     |why| WriteError {
         path: path.to_owned(),
@@ -132,7 +152,7 @@ fn write_beside(
     if let Some(Ok(like)) = like.map(fs::metadata) {
         file.as_file().set_permissions(like.permissions())?;
     }
-    file.write_all(content)?;
+    file.as_file_mut().write_all(content)?;
     Ok(file)
 }
 
@@ -179,6 +199,13 @@ mod tests {
             error.to_string().ends_with("; name a file in it"),
             "{error}"
         );
+
+        check_folder(&folder.path().join("deep/er")).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let error = check_folder(&path.join("deep")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotADirectory);
+        let start = format!("writing {}/deep: ", path.display());
+        assert!(error.to_string().starts_with(&start), "{error}");
     }
 
     #[cfg(unix)]
