@@ -414,7 +414,9 @@ fn a_line_whose_key_is_none_is_named_and_nothing_is_imported() {
     let (code, _, err) = stretto(folder.path(), &import, &[]);
     assert_eq!(code, 1);
     assert!(
-        err.starts_with("stretto: a.jsonl:2: not the key of a request"),
+        err.starts_with(
+            "stretto: a.jsonl:2 is no line of stretto export-answers: not the key of a request"
+        ),
         "{err}"
     );
     assert!(!folder.path().join("cache").exists());
