@@ -16,7 +16,7 @@ use std::{
 use serde::Serialize;
 use serde_json::Map;
 use stretto_procedure::{ActionError, LoadError, Made, Outcome, Procedure, Run};
-use stretto_trace::files::{WriteError, check_place, write_whole};
+use stretto_trace::files::{WriteError, write_whole};
 
 pub use self::cli::command;
 use self::{
@@ -79,10 +79,8 @@ enum Failure {
     Client(#[from] ClientError),
     #[error(transparent)]
     Action(#[from] ActionError),
-    #[error(transparent)]
-    Place(WriteError),
-    #[error("{0}; the run is on stdout instead")]
-    Writing(WriteError),
+    #[error("{why}; the run was {run}")]
+    Writing { why: WriteError, run: String },
     #[error("writing the run to stdout")]
     Stdout(#[source] io::Error),
 }
@@ -132,10 +130,6 @@ fn run(cli: &Cli) -> Result<Record, Failure> {
         (None, Some(file)) => read(file)?,
         (None, None) => return Err(Failure::NoTicket),
     };
-    // The run may change what no one can change back, so it must not be done for nothing.
-    if let Some(file) = &cli.out {
-        check_place(file).map_err(Failure::Place)?;
-    }
     let endpoint = match &cli.upstream {
         Some(url) => Some(Endpoint::new(url, &cli.upstream_header)?),
         None => None,
@@ -204,23 +198,21 @@ async fn play(procedure: &Procedure, ticket: &str, client: &mut Client) -> Resul
     })
 }
 
-/// Writes the run to `out`, or else to stdout, which it also goes to when `out` cannot be written.
 fn write(record: &Record, out: Option<&Path>) -> Result<(), Failure> {
     use io::Write as _;
     let mut text =
         serde_json::to_string_pretty(record).map_err(|error| Failure::Stdout(error.into()))?;
     text.push('\n');
-    let written = out.map(|path| write_whole(path, text.as_bytes()));
-    if let Some(Ok(())) = written {
-        return Ok(());
+    if let Some(path) = out {
+        // What was done in the world is done: it must be told somewhere.
+        return write_whole(path, text.as_bytes()).map_err(|why| Failure::Writing {
+            why,
+            run: serde_json::to_string(record).unwrap_or_default(),
+        });
     }
     let mut stdout = io::stdout().lock();
     stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush())
-        .map_err(Failure::Stdout)?;
-    match written {
-        Some(Err(error)) => Err(Failure::Writing(error)),
-        _ => Ok(()),
-    }
+        .map_err(Failure::Stdout)
 }
