@@ -124,8 +124,7 @@ impl Recorded {
     /// The directory cannot be listed or has no session logs, or one cannot be read.
     fn read(directory: &Path, results: Results, bar: &ProgressBar) -> anyhow::Result<Self> {
         let paths = logs_in(directory)?;
-        bar.set_length(paths.len() as u64);
-        bar.set_message("reading sessions");
+        bar::show(bar, "reading sessions", 0, paths.len());
         let mut read = read_all(&paths, results, bar)?;
         read.sort_by(|one, other| one.session.episode.id.cmp(&other.session.episode.id));
 
