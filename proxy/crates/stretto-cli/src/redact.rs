@@ -4,13 +4,16 @@ use std::collections::HashMap;
 use std::fs;
 use std::io::Write as _;
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use anyhow::{Context as _, bail, ensure};
 use indicatif::ProgressBar;
-use stretto_trace::mcp::{Log, read_log};
-use stretto_trace::redact::{Census, KEEP_SHARED, Options};
+use stretto_trace::mcp::{Header, read_log};
+use stretto_trace::redact::{Census, Hashes, KEEP_SHARED, Options};
 
 use crate::files::{check_folder, write_whole};
 use crate::screen::{Screen, Voice, safe};
@@ -75,26 +78,50 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     let bar = crate::bar::new();
 
     // The logs may be more than fit into memory, so each is read twice.
-    let mut census = Census::new(&options);
-    let mut sessions = Sessions::default();
-    for path in steps(&bar, "counting values", &paths) {
-        let log = read_log(path)?;
-        sessions.add(&log, path)?;
-        census.count(&log);
+    let begin = || (Census::new(&options), Vec::new());
+    let counted = each_log(
+        &bar,
+        "counting values",
+        &paths,
+        begin,
+        |(census, seen), path| {
+            let log = read_log(path)?;
+            census.count(&log);
+            seen.push((path, log.header));
+            Ok(())
+        },
+    )?;
+    // Into the first, which need not be moved.
+    let mut counted = counted.into_iter();
+    let (mut census, mut seen) = counted.next().unwrap_or_else(begin);
+    for (other, others) in counted {
+        census.join(other);
+        seen.extend(others);
     }
-    let mut redactor = census.finish();
+    let any_names_a_home = check_sessions(seen)?;
+    let redactor = census.finish();
 
     fs::create_dir_all(&args.out).with_context(|| format!("creating {}", args.out.display()))?;
-    for path in steps(&bar, "writing copies", &paths) {
-        let log = read_log(path)?;
-        let mut copy = redactor.redact(&log);
-        if args.drop_command {
-            copy.header.server_command.clear();
-        }
-        let file = args.out.join(format!("{}.jsonl", log.header.session));
-        let mut text = Vec::new();
-        copy.write(&mut text)?;
-        write_whole(&file, &text)?;
+    let written = each_log(
+        &bar,
+        "writing copies",
+        &paths,
+        Hashes::default,
+        |hashes, path| {
+            let log = read_log(path)?;
+            let mut copy = redactor.redact(&log, hashes);
+            if args.drop_command {
+                copy.header.server_command.clear();
+            }
+            let file = args.out.join(format!("{}.jsonl", log.header.session));
+            let mut text = Vec::new();
+            copy.write(&mut text)?;
+            Ok(write_whole(&file, &text)?)
+        },
+    )?;
+    let mut hashes = Hashes::default();
+    for other in written {
+        hashes.join(other);
     }
     bar.finish_and_clear();
 
@@ -104,9 +131,9 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         count(paths.len(), "session"),
         safe(&args.out.display().to_string()),
         count(redactor.kept(), "value"),
-        redactor.hashed(),
+        hashes.count(),
     )?;
-    if !args.drop_command && sessions.any_names_a_home {
+    if !args.drop_command && any_names_a_home {
         Voice::stderr().say(
             "warning: the headers' server commands were kept, and have paths that may name people; \
              --drop-command leaves them out",
@@ -130,50 +157,82 @@ fn salt(variable: &str) -> anyhow::Result<String> {
     Ok(salt)
 }
 
-/// `paths` one after the other, and the bar with them.
-fn steps<'p>(
-    bar: &'p ProgressBar,
+/// Does `work` for each log, on as many threads as there are cores. Each thread begins with what
+/// `begin` makes, which comes back. Of several errors, the first log's is returned.
+fn each_log<'p, T: Send>(
+    bar: &ProgressBar,
     phrase: &'static str,
     paths: &'p [PathBuf],
-) -> impl Iterator<Item = &'p PathBuf> {
-    let all = paths.len();
-    paths.iter().enumerate().map(move |(done, path)| {
-        crate::bar::show(bar, phrase, done, all);
-        path
-    })
+    begin: impl Fn() -> T + Sync,
+    work: impl Fn(&mut T, &'p Path) -> anyhow::Result<()> + Sync,
+) -> anyhow::Result<Vec<T>> {
+    let threads = thread::available_parallelism()
+        .map_or(1, Into::into)
+        .min(paths.len());
+    let next = AtomicUsize::new(0);
+    let work_on_some = || {
+        let mut own = begin();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(path) = paths.get(place) else {
+                return Ok(own);
+            };
+            crate::bar::show(bar, phrase, place, paths.len());
+            // Whoever took an earlier log finishes it, so the first error is always found.
+            work(&mut own, path).map_err(|error| (place, error))?;
+        }
+    };
+    let ended: Vec<Result<T, (usize, anyhow::Error)>> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work_on_some)).collect();
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    });
+    let mut all = Vec::with_capacity(threads);
+    let mut first: Option<(usize, anyhow::Error)> = None;
+    for end in ended {
+        match end {
+            Ok(own) => all.push(own),
+            Err(error) if first.as_ref().is_none_or(|first| error.0 < first.0) => {
+                first = Some(error);
+            }
+            Err(_) => {}
+        }
+    }
+    match first {
+        Some((_, error)) => Err(error),
+        None => Ok(all),
+    }
 }
 
-/// The sessions that were read, whose names become the copies' files.
-#[derive(Debug, Default)]
-struct Sessions {
-    files: HashMap<String, PathBuf>,
-    /// Whether a server's command has a path into somebody's home.
-    any_names_a_home: bool,
-}
-
-impl Sessions {
-    fn add(&mut self, log: &Log, path: &Path) -> anyhow::Result<()> {
-        let session = &log.header.session;
+/// Makes sure that each session can have a copy that is called as it is. Returns whether a server's
+/// command has a path into somebody's home.
+fn check_sessions(mut seen: Vec<(&Path, Header)>) -> anyhow::Result<bool> {
+    seen.sort_by_key(|(path, _)| *path);
+    let mut files: HashMap<&str, &Path> = HashMap::new();
+    for (path, header) in &seen {
+        let session = &header.session;
         ensure!(
             is_file_name(session),
             "the session of {} is called {session:?}, which can be no file's name",
             path.display()
         );
-        if let Some(other) = self.files.insert(session.clone(), path.to_owned()) {
+        if let Some(other) = files.insert(session, path) {
             bail!(
                 "{} and {} are both of the session {session}; keep one",
                 other.display(),
                 path.display()
             );
         }
-        let names_a_home = |word: &String| {
-            ["/home/", "/Users/", "\\Users\\"]
-                .iter()
-                .any(|home| word.contains(home))
-        };
-        self.any_names_a_home |= log.header.server_command.iter().any(names_a_home);
-        Ok(())
     }
+    let names_a_home = |word: &String| {
+        ["/home/", "/Users/", "\\Users\\"]
+            .iter()
+            .any(|home| word.contains(home))
+    };
+    let mut words = seen.iter().flat_map(|(_, header)| &header.server_command);
+    Ok(words.any(names_a_home))
 }
 
 /// Whether a file of this name stands in its directory, and nowhere else.

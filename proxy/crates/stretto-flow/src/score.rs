@@ -2,6 +2,7 @@
 
 mod audit;
 mod cross;
+mod each;
 mod promote;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -98,7 +99,7 @@ pub fn score(
     session: &Session,
     settings: &Settings,
     per_call: usize,
-    may_chain: &dyn Fn(&str) -> bool,
+    may_chain: &(dyn Fn(&str) -> bool + Sync),
     ask: &mut Ask<'_>,
 ) -> Score {
     let recorded = Recorded::new(session);

@@ -28,7 +28,7 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 
 pub use census::Census;
-pub use rewrite::Redactor;
+pub use rewrite::{Hashes, Redactor};
 
 use crate::mcp::Log;
 
@@ -72,14 +72,16 @@ impl fmt::Debug for Options {
 /// Redacts a batch of logs.
 ///
 /// To redact more logs than fit into memory, take a [`Census`] of them and give each to the
-/// [`Redactor`] that comes of it.
+/// [`Redactor`] that comes of it. Both can be done on several threads.
 pub fn redact(logs: &[Log], options: &Options) -> Vec<Log> {
     let mut census = Census::new(options);
     for log in logs {
         census.count(log);
     }
-    let mut redactor = census.finish();
-    logs.iter().map(|log| redactor.redact(log)).collect()
+    let redactor = census.finish();
+    let mut hashes = Hashes::default();
+    let redact = |log| redactor.redact(log, &mut hashes);
+    logs.iter().map(redact).collect()
 }
 
 /// What of a value is compared: without blanks around it, in lower case, without `#` before it.

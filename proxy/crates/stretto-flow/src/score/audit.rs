@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stretto_trace::Event;
 
+use super::each::each;
 use super::{Ask, Deciding, Recorded, Returned, Seen, play};
 use crate::decide::{Decision, Settings, Verdict};
 use crate::flow::{Flow, RESPOND};
@@ -61,6 +62,14 @@ pub struct Audit {
 }
 
 impl Audit {
+    fn add(&mut self, other: Self) {
+        for (name, site) in &other.sites {
+            self.sites.entry(name.clone()).or_default().add(site);
+        }
+        self.sessions.extend(other.sessions);
+        self.unanswered += other.unanswered;
+    }
+
     /// All decisions.
     pub fn total(&self) -> SiteAudit {
         self.sites
@@ -84,26 +93,35 @@ pub fn audit(
     progress: &mut dyn FnMut(usize, usize),
     ask: &mut Ask<'_>,
 ) -> Audit {
+    let audits = each(
+        sessions,
+        settings.decider,
+        &mut |done| progress(done, sessions.len()),
+        ask,
+        &|session, ask| {
+            let recorded = Recorded::new(session);
+            let mut auditing = Auditing {
+                deciding: Deciding::new(&recorded, settings, ask),
+                per_call,
+                steps: SiteAudit::default(),
+                surprise: None,
+                audit: Audit::default(),
+            };
+            play(flow, &recorded, &mut |live, returned| {
+                auditing.result(live, returned);
+            });
+            let mut audit = auditing.audit;
+            audit.sessions.push(SessionAudit {
+                session: session.episode.id.clone(),
+                steps: auditing.steps,
+                surprise: auditing.surprise,
+            });
+            audit
+        },
+    );
     let mut audit = Audit::default();
-    for (done, session) in sessions.iter().enumerate() {
-        progress(done, sessions.len());
-        let recorded = Recorded::new(session);
-        let mut auditing = Auditing {
-            deciding: Deciding::new(&recorded, settings, ask),
-            per_call,
-            steps: SiteAudit::default(),
-            surprise: None,
-            audit: &mut audit,
-        };
-        play(flow, &recorded, &mut |live, returned| {
-            auditing.result(live, returned);
-        });
-        let (steps, surprise) = (auditing.steps, auditing.surprise);
-        audit.sessions.push(SessionAudit {
-            session: session.episode.id.clone(),
-            steps,
-            surprise,
-        });
+    for session in audits {
+        audit.add(session);
     }
     let worst = |one: &SessionAudit| one.steps.mean().unwrap_or(-1.0);
     audit
@@ -117,7 +135,7 @@ struct Auditing<'a, 'ask> {
     per_call: usize,
     steps: SiteAudit,
     surprise: Option<f64>,
-    audit: &'a mut Audit,
+    audit: Audit,
 }
 
 impl<'a> Auditing<'a, '_> {

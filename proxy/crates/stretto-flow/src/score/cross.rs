@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::each::each;
 use super::{Score, score};
 use crate::decide::{Decider, Settings};
 use crate::explore::fold;
@@ -74,11 +75,16 @@ pub fn cross_validate(
                 threshold: *threshold,
                 ..Settings::new(decider, "")
             };
-            for session in &left_out {
+            let scores = each(
+                &left_out,
+                decider,
+                &mut |_| {},
                 // A flow that is learned here has no arbiter.
-                let ask = &mut |_: &_| Err("nobody is asked".to_owned());
-                let per_call = how.per_call;
-                total.add(&score(&flow, session, &settings, per_call, &|_| true, ask));
+                &mut |_| Err("nobody is asked".to_owned()),
+                &|session, ask| score(&flow, session, &settings, how.per_call, &|_| true, ask),
+            );
+            for score in &scores {
+                total.add(score);
             }
         }
     }

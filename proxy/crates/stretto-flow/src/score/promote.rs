@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::each::each;
 use super::{Ask, Score, SiteScore, score};
 use crate::decide::Settings;
 use crate::file::{Bar, Promoted, PromotedSite};
@@ -80,13 +81,17 @@ pub fn promote(
         threshold: bar.threshold,
         ..settings.clone()
     };
-    let mut done = 0;
-    let mut round = |may_chain: &dyn Fn(&str) -> bool| {
+    let mut round = |may_chain: &(dyn Fn(&str) -> bool + Sync)| {
         let mut total = Score::default();
-        for session in sessions {
-            progress(done, sessions.len());
-            done = (done + 1) % sessions.len();
-            total.add(&score(flow, session, &settings, per_call, may_chain, ask));
+        let scores = each(
+            sessions,
+            settings.decider,
+            &mut |done| progress(done, sessions.len()),
+            ask,
+            &|session, ask| score(flow, session, &settings, per_call, may_chain, ask),
+        );
+        for score in &scores {
+            total.add(score);
         }
         let judged = total
             .sites

@@ -58,6 +58,28 @@ impl Census {
         drop(walk::log(log, &mut Counter { census: self }));
     }
 
+    /// Takes in what another census of the same batch has counted, of other logs.
+    pub fn join(&mut self, other: Self) {
+        let mut names: Vec<(String, usize)> = other.sessions.into_iter().collect();
+        names.sort_by_key(|(_, number)| *number);
+        let mut numbers = Vec::with_capacity(names.len());
+        for (name, _) in names {
+            let next = self.sessions.len();
+            numbers.push(*self.sessions.entry(name).or_insert(next));
+        }
+        for (value, sessions) in other.seen {
+            let own = self.seen.entry(value).or_default();
+            for number in sessions.into_iter().filter_map(|at| numbers.get(at)) {
+                if own.len() < self.options.keep_shared && !own.contains(number) {
+                    own.push(*number);
+                }
+            }
+        }
+        self.declared.extend(other.declared);
+        self.forced.extend(other.forced);
+        self.phrases.extend(other.phrases);
+    }
+
     /// What redacts the logs that were counted.
     pub fn finish(self) -> Redactor {
         let Self {

@@ -1,6 +1,6 @@
 //! Hashes in the place of what is not kept.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
@@ -25,8 +25,27 @@ pub struct Redactor {
     forced: HashSet<String>,
     /// The forced values, to be found inside of words.
     inside: Option<AhoCorasick>,
-    /// The hashes that have been used, by normal form.
-    hashed: HashMap<String, String>,
+}
+
+/// The different hashes that were put into copies.
+#[derive(Clone, Debug, Default)]
+pub struct Hashes(HashSet<u64>);
+
+impl Hashes {
+    fn add(&mut self, hash: &str) {
+        let digits = hash.trim_start_matches("h_");
+        self.0.extend(u64::from_str_radix(digits, 16));
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes in those of other copies.
+    pub fn join(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
 }
 
 impl Redactor {
@@ -59,18 +78,17 @@ impl Redactor {
             phrases: by_words,
             forced: forced.clone(),
             inside: inside.ok().filter(|_| !long.is_empty()),
-            hashed: HashMap::new(),
         }
     }
 
-    /// The log, with hashes in the place of what is not kept. Its header stays.
-    pub fn redact(&mut self, log: &Log) -> Log {
-        walk::log(log, &mut Rewriter { redactor: self })
-    }
-
-    /// How many different values have been replaced so far.
-    pub fn hashed(&self) -> usize {
-        self.hashed.len()
+    /// The log, with hashes in the place of what is not kept, which `hashes` comes to hold. Its
+    /// header stays.
+    pub fn redact(&self, log: &Log, hashes: &mut Hashes) -> Log {
+        let mut rewriter = Rewriter {
+            redactor: self,
+            hashes,
+        };
+        walk::log(log, &mut rewriter)
     }
 
     /// How many different values are kept.
@@ -81,13 +99,28 @@ impl Redactor {
     fn is_kept(&self, normal: &str) -> bool {
         normal.is_empty() || self.kept.contains(normal)
     }
+}
 
-    fn hash(&mut self, normal: &str) -> String {
-        if let Some(hash) = self.hashed.get(normal) {
-            return hash.clone();
+/// Appends what stands between words, with each stretch of blanks as one.
+fn push_gap(out: &mut String, gap: &str) {
+    for character in gap.chars() {
+        if !character.is_whitespace() {
+            out.push(character);
+        } else if !out.ends_with(' ') {
+            out.push(' ');
         }
-        let hash = hash(&self.options.salt, normal);
-        self.hashed.insert(normal.to_owned(), hash.clone());
+    }
+}
+
+struct Rewriter<'r> {
+    redactor: &'r Redactor,
+    hashes: &'r mut Hashes,
+}
+
+impl Rewriter<'_> {
+    fn hash(&mut self, normal: &str) -> String {
+        let hash = hash(&self.redactor.options.salt, normal);
+        self.hashes.add(&hash);
         hash
     }
 
@@ -112,10 +145,10 @@ impl Redactor {
                 Piece::Word(text) => {
                     let ahead = words.get(word..).unwrap_or_default();
                     let normal = ahead.first().copied().unwrap_or_default();
-                    if let Some((count, becomes)) = self.phrases.longest(ahead) {
+                    if let Some((count, becomes)) = self.redactor.phrases.longest(ahead) {
                         out.push_str(becomes);
                         replaced = word + count;
-                    } else if self.is_kept(normal) {
+                    } else if self.redactor.is_kept(normal) {
                         out.push_str(&self.without_forced(text, normal));
                     } else {
                         out.push_str(&self.hash(normal));
@@ -129,7 +162,7 @@ impl Redactor {
 
     /// A word that is kept, but for the forced values inside of it.
     fn without_forced(&mut self, word: &str, normal: &str) -> String {
-        let Some(inside) = &self.inside else {
+        let Some(inside) = &self.redactor.inside else {
             return word.to_owned();
         };
         let found: Vec<_> = inside
@@ -153,13 +186,13 @@ impl Redactor {
 
     /// A value that is kept, but for the words of it that are forced.
     fn without_forced_words(&mut self, text: &str) -> String {
-        if self.forced.is_empty() {
+        if self.redactor.forced.is_empty() {
             return text.to_owned();
         }
         let mut out = String::with_capacity(text.len());
         for piece in pieces(text) {
             match piece {
-                Piece::Word(word) if self.forced.contains(&normal(word)) => {
+                Piece::Word(word) if self.redactor.forced.contains(&normal(word)) => {
                     out.push_str(&self.hash(&normal(word)));
                 }
                 Piece::Word(other) | Piece::Gap(other) => out.push_str(other),
@@ -169,43 +202,28 @@ impl Redactor {
     }
 }
 
-/// Appends what stands between words, with each stretch of blanks as one.
-fn push_gap(out: &mut String, gap: &str) {
-    for character in gap.chars() {
-        if !character.is_whitespace() {
-            out.push(character);
-        } else if !out.ends_with(' ') {
-            out.push(' ');
-        }
-    }
-}
-
-struct Rewriter<'r> {
-    redactor: &'r mut Redactor,
-}
-
 impl Sink for Rewriter<'_> {
     fn value(&mut self, text: &str, is_forced: bool) -> String {
         let normal = normal(text);
         if is_forced && !normal.is_empty() || !self.redactor.is_kept(&normal) {
-            return self.redactor.hash(&normal);
+            return self.hash(&normal);
         }
-        self.redactor.without_forced_words(text)
+        self.without_forced_words(text)
     }
 
     fn line(&mut self, text: &str) -> String {
-        self.redactor.running_text(text)
+        self.running_text(text)
     }
 
     fn raw_line(&mut self, text: &str) -> String {
-        self.redactor.running_text(text)
+        self.running_text(text)
     }
 
     fn blob(&mut self, data: &str) -> String {
         if data.is_empty() {
             String::new()
         } else {
-            self.redactor.hash(&normal(data))
+            self.hash(&normal(data))
         }
     }
 

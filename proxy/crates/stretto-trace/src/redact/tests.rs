@@ -473,3 +473,34 @@ fn each_argument_is_still_found_where_it_came_from() {
         }
     }
 }
+
+#[test]
+fn logs_that_are_counted_apart_are_redacted_as_if_counted_together() {
+    for part in ["demo-shop", "airline"] {
+        let logs = recorded(part);
+        for keep_shared in 1..=4 {
+            let options = Options {
+                keep_shared,
+                ..options(&["user_id"])
+            };
+            let [mut one, mut other] = [(); 2].map(|()| Census::new(&options));
+            for (at, log) in logs.iter().enumerate() {
+                // One is met by both.
+                if at % 2 == 0 {
+                    one.count(log);
+                }
+                if at % 2 == 1 || at == 0 {
+                    other.count(log);
+                }
+            }
+            one.join(other);
+            let redactor = one.finish();
+            let mut hashes = Hashes::default();
+            let copies: Vec<Log> = logs
+                .iter()
+                .map(|log| redactor.redact(log, &mut hashes))
+                .collect();
+            assert_eq!(copies, redact(&logs, &options), "{part}, {keep_shared}");
+        }
+    }
+}
