@@ -1,8 +1,9 @@
 //! The command line.
 
-use std::{env, ffi::OsString, mem, path::PathBuf};
+use std::{ffi::OsString, path::PathBuf};
 
 use clap::{CommandFactory, Parser, ValueEnum, error::ErrorKind};
+use stretto_trace::home::{expand, home};
 
 /// Sits between an MCP host and an MCP server, passes every line on byte for byte, records it, and acts on it when asked.
 ///
@@ -293,47 +294,15 @@ impl Cli {
             &mut cli.context,
         ];
         for path in given.into_iter().flatten().chain([&mut cli.oracle_cache]) {
-            *path = expand(mem::take(path), home.as_ref());
+            *path = expand(path, home.as_deref());
         }
         Ok(cli)
-    }
-}
-
-/// The user's home directory, where the environment names one.
-fn home() -> Option<PathBuf> {
-    let named = |variable| env::var_os(variable).filter(|value: &OsString| !value.is_empty());
-    named("HOME")
-        .or_else(|| named("USERPROFILE"))
-        .map(PathBuf::from)
-}
-
-/// `path` with the home directory in place of a leading `~`, which must stand alone in its component.
-fn expand(path: PathBuf, home: Option<&PathBuf>) -> PathBuf {
-    match (path.strip_prefix("~"), home) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn expanded(path: &str) -> String {
-        expand(path.into(), Some(&"/home/me".into()))
-            .display()
-            .to_string()
-    }
-
-    #[test]
-    fn only_a_leading_tilde_of_its_own_is_the_home_directory() {
-        assert_eq!(expanded("~"), "/home/me/");
-        assert_eq!(expanded("~/x/y"), "/home/me/x/y");
-        assert_eq!(expanded("~name/x"), "~name/x");
-        assert_eq!(expanded("x/~"), "x/~");
-        assert_eq!(expanded("./~/x"), "./~/x");
-        assert_eq!(expand("~/x".into(), None), PathBuf::from("~/x"));
-    }
 
     #[test]
     fn the_definition_of_the_command_line_holds_together() {

@@ -6,6 +6,11 @@ const CALLS = {
     ['get_current_time', { timezone: 'Nowhere/At all' }],
     ['no_such_tool', {}],
   ],
+  shop: [
+    ['find_user_id_by_email', { email: 'c7@example.com' }],
+    ['get_user_details', { user_id: 'nobody' }],
+    ['no_such_tool', {}],
+  ],
   everything: [
     ['echo', { message: 'hé 😀 \\ " \u2028' }],
     ['get-sum', { a: 1, b: 2.5 }],

@@ -1,23 +1,12 @@
 //! The home directory, as people write it and as they like to read it.
 
-use std::env;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The user's home directory, where the environment names one.
-pub(crate) fn home() -> Option<PathBuf> {
-    let named = |variable| env::var_os(variable).filter(|value: &OsString| !value.is_empty());
-    named("HOME")
-        .or_else(|| named("USERPROFILE"))
-        .map(PathBuf::from)
-}
+pub(crate) use stretto_trace::home::home;
 
-/// `path` with the home directory in place of a leading `~` that stands alone in its component.
+/// `path` with the home directory in place of a leading `~`.
 pub(crate) fn expand(path: &Path) -> PathBuf {
-    match (path.strip_prefix("~"), home()) {
-        (Ok(rest), Some(home)) => home.join(rest),
-        _ => path.to_owned(),
-    }
+    stretto_trace::home::expand(path, home().as_deref())
 }
 
 /// `path` as people read it: with `~` in place of the home directory.

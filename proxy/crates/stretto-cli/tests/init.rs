@@ -260,6 +260,12 @@ fn the_steps_lead_from_recording_to_a_served_flow() {
         serving.contains(" stretto flow-diff ") && !serving.contains(" promote "),
         "{serving}"
     );
+    // What is learned next keeps the arbiter, if there is one.
+    assert!(serving.contains(" --habit-only "), "{serving}");
+    let asking = flow("retail-5-sessions-shipped-arbiter.flow.json");
+    let serving = steps(&["--flow", &asking]);
+    let learn = format!("--domain retail --arbiter-from {asking} --out ");
+    assert!(serving.contains(&learn), "{serving}");
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
+
+use stretto_trace::home::{expand, home_by};
 
 /// The variable that holds the key.
 const KEY: &str = "TYPESAFE_API_KEY";
@@ -81,11 +83,7 @@ impl Settings {
                 .filter(|value| !value.to_string_lossy().trim().is_empty())
                 .map(PathBuf::from)
         };
-        let home = ["HOME", "USERPROFILE"].into_iter().find_map(|name| {
-            variable(name)
-                .filter(|home| !home.is_empty())
-                .map(PathBuf::from)
-        });
+        let home = home_by(&variable);
 
         let api_key = match (text(KEY)?, path(KEY_FILE)) {
             (Some(key), _) => Some(ApiKey::new(key, KEY)?),
@@ -109,15 +107,6 @@ impl fmt::Debug for Settings {
             .field("model", &self.model)
             .field("certificates", &self.certificates)
             .finish_non_exhaustive()
-    }
-}
-
-/// A path whose first part is `~`, with the home folder in its place.
-fn expand(path: &Path, home: Option<&Path>) -> PathBuf {
-    let mut parts = path.components();
-    match (home, parts.next()) {
-        (Some(home), Some(Component::Normal(first))) if first == "~" => home.join(parts),
-        _ => path.to_owned(),
     }
 }
 

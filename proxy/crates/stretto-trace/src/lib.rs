@@ -17,6 +17,7 @@
 mod after_call;
 pub mod episode;
 pub mod files;
+pub mod home;
 pub mod mcp;
 pub mod redact;
 pub mod tau2;

@@ -141,17 +141,15 @@ pub(super) fn text(plan: &Plan, first: &str) -> String {
                      recorded in {record}."
                 ));
                 let new = format!("~/.stretto/{domain}-new.flow.json");
-                let learn = command(&[
-                    "stretto",
-                    "learn",
-                    "--sessions",
-                    record,
-                    "--domain",
-                    domain,
-                    "--habit-only",
-                    "--out",
-                    &new,
-                ]);
+                let mut learn = vec!["stretto", "learn", "--sessions", record, "--domain", domain];
+                // What the arbiter was fitted to stays true when the habits change.
+                if has_arbiter {
+                    learn.extend(["--arbiter-from", &flow.file]);
+                } else {
+                    learn.push("--habit-only");
+                }
+                learn.extend(["--out", &new]);
+                let learn = command(&learn);
                 let diff = command(&["stretto", "flow-diff", &flow.file, &new]);
                 steps.push(format!(
                     "Now and then learn again, and read what has changed:\n{learn}\n{diff}"
