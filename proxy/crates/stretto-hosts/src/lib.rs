@@ -23,14 +23,16 @@
 //! A formatter that moves the entry's own spaces in between costs no more than those spaces, and
 //! an empty `args` where there was none.
 
+mod add;
 mod document;
 mod edit;
 mod entry;
 mod host;
 mod shell;
 
+pub use add::add;
 pub use document::EditError;
-pub use edit::{add, undo, without_values, wrap};
+pub use edit::{undo, without_values, wrap};
 pub use entry::{Entry, NameError, Proxy, Server, check_name};
 pub use host::Host;
 pub use shell::{command_line, quote};
