@@ -35,7 +35,7 @@ struct Work {
 }
 
 /// In the order in which they run; paths are in the folder of the sessions' folder.
-const WORK: [Work; 4] = [
+const WORK: [Work; 5] = [
     Work {
         name: "learn",
         arguments: &[
@@ -48,6 +48,21 @@ const WORK: [Work; 4] = [
         ],
         takes: Some(60.0),
         memory: 1024.0,
+    },
+    Work {
+        name: "cross-validate",
+        arguments: &[
+            "learn",
+            "--sessions",
+            "sessions",
+            "--habit-only",
+            "--cross-validate",
+            "5",
+            "--out",
+            "c.flow.json",
+        ],
+        takes: None,
+        memory: 4096.0,
     },
     Work {
         name: "promote",
