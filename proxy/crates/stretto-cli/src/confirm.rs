@@ -107,9 +107,10 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     };
     let mut requests = Requests::new();
     let mut writes: Vec<Write> = Vec::new();
-    for session in args.input.read(&mut Voice::stderr())? {
-        writes.extend(writes::of_session(&session, &judge, &mut requests));
-    }
+    args.input.each(&mut Voice::stderr(), |session| {
+        writes.extend(writes::of_session(session, &judge, &mut requests));
+    })?;
+    writes.sort_by(|one, other| one.episode.cmp(&other.episode));
     if let Some(file) = &args.oracle_dump {
         oracle::dump(&requests, file)?;
     }

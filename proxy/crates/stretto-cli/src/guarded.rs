@@ -8,6 +8,7 @@ use stretto_guards::{Guards, Step, replay, replay_episode};
 use stretto_trace::Episode;
 use stretto_trace::mcp::{Log, read_log};
 
+use crate::bar;
 use crate::checkout::{self, Checkout, Source};
 use crate::outcomes::Outcomes;
 use crate::screen::Voice;
@@ -116,13 +117,14 @@ impl Input {
         )
     }
 
-    /// The sessions, by name. `voice` says how many were left out for their domain.
+    /// Tells each session, in no order that means anything. Those of logs, which may be more than
+    /// fits into memory, are there one at a time. `voice` says how many were left out for their domain.
     ///
     /// # Errors
     ///
     /// A file cannot be read, or holds something else than it should; no session is of a domain
     /// that has guards.
-    pub fn read(&self, voice: &mut Voice) -> anyhow::Result<Vec<Guarded>> {
+    pub fn each(&self, voice: &mut Voice, mut tell: impl FnMut(&Guarded)) -> anyhow::Result<()> {
         let outcomes = match &self.outcomes {
             Some(file) => Outcomes::read(file)?,
             None => Outcomes::default(),
@@ -135,20 +137,24 @@ impl Input {
                 .ok()
                 .filter(|_| is_wanted(domain))
         };
-        let mut sessions = Vec::new();
         let mut others = BTreeSet::new();
-        let mut left_out = 0;
+        let (mut told, mut left_out) = (0, 0);
         if let Some(folder) = &self.sessions {
-            for path in logs_in(folder)? {
-                let log = read_log(&path)?;
-                let domain = log.header.domain.as_deref().unwrap_or_default();
-                if let Some(guards) = guards(domain) {
-                    sessions.push(Guarded::of_log(log, guards, &outcomes));
+            let logs = logs_in(folder)?;
+            let bar = bar::new();
+            for (done, path) in logs.iter().enumerate() {
+                bar::show(&bar, "checking sessions", done, logs.len());
+                let log = read_log(path)?;
+                let domain = log.header.domain.clone().unwrap_or_default();
+                if let Some(guards) = guards(&domain) {
+                    told += 1;
+                    tell(&Guarded::of_log(log, guards, &outcomes));
                 } else {
                     left_out += 1;
-                    others.insert(domain.to_owned());
+                    others.insert(domain);
                 }
             }
+            bar.finish_and_clear();
         }
         let mut sources = match &self.tau2 {
             Some(folder) => Checkout(folder).published()?,
@@ -158,21 +164,21 @@ impl Input {
         for results in checkout::read(&sources, |_| true)? {
             for episode in results.episodes {
                 if let Some(guards) = guards(&results.domain) {
-                    sessions.push(Guarded::of_episode(episode, guards));
+                    told += 1;
+                    tell(&Guarded::of_episode(episode, guards));
                 } else {
                     left_out += 1;
                     others.insert(results.domain.clone());
                 }
             }
         }
-        if sessions.is_empty() {
+        if told == 0 {
             return Err(self.none_of(left_out, &others));
         }
-        sessions.sort_by(|one, other| one.id.cmp(&other.id));
         if left_out > 0 {
             let sessions = if left_out == 1 { "session" } else { "sessions" };
             voice.say(&format!("{left_out} {sessions} of other domains left out"));
         }
-        Ok(sessions)
+        Ok(())
     }
 }

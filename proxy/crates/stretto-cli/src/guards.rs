@@ -58,10 +58,14 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
     for domain in &args.input.domains {
         audits.insert(domain.clone(), Audit::of(&Guards::for_domain(domain)?));
     }
-    for session in args.input.read(&mut Voice::stderr())? {
-        let audit = audits.entry(session.guards.domain().to_owned());
-        let audit = audit.or_insert_with(|| Audit::of(&session.guards));
-        audit.add(&Session::replayed(&session));
+    let mut sessions = Vec::new();
+    args.input.each(&mut Voice::stderr(), |session| {
+        sessions.push((session.guards, Session::replayed(session)));
+    })?;
+    sessions.sort_by(|(_, one), (_, other)| one.id.cmp(&other.id));
+    for (guards, session) in &sessions {
+        let audit = audits.entry(guards.domain().to_owned());
+        audit.or_insert_with(|| Audit::of(guards)).add(session);
     }
     let audits: Vec<Audit> = audits.into_values().collect();
 
