@@ -3,7 +3,10 @@
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
     net::{Shutdown, TcpListener, TcpStream},
-    sync::{Arc, Condvar, Mutex},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -95,6 +98,7 @@ impl Out {
 
 #[derive(Default)]
 struct Seen {
+    connections: AtomicUsize,
     requests: Mutex<Vec<Request>>,
     changed: Condvar,
 }
@@ -117,6 +121,7 @@ impl Bare {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (answer, noted) = (Arc::clone(&answer), Arc::clone(&noted));
+                noted.connections.fetch_add(1, Ordering::Relaxed);
                 thread::spawn(move || connection(&stream, &*answer, &noted));
             }
         });
@@ -140,6 +145,11 @@ impl Bare {
             "DELETE" => out.send("200 OK", "", ""),
             _ => answer(request, out),
         })
+    }
+
+    /// How many connections were opened so far.
+    pub(crate) fn connections(&self) -> usize {
+        self.seen.connections.load(Ordering::Relaxed)
     }
 
     /// What was received so far.

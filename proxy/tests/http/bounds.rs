@@ -52,6 +52,52 @@ fn a_large_answer_costs_no_more_than_three_times_its_size() {
 }
 
 #[test]
+fn calls_in_flight_share_the_connections_that_are_kept() {
+    const CALLS: usize = 6_000;
+    const IN_FLIGHT: usize = 512;
+    let server =
+        Bare::with_sessions(|request, out| out.json(&result(request, &json!({"content": []}))));
+    let mut host = Host::before(&server.url);
+    host.open();
+    for id in 0..CALLS + IN_FLIGHT {
+        if id < CALLS {
+            host.call(id + 1, "look", json!({}));
+        }
+        if id >= IN_FLIGHT {
+            assert!(host.message().get("result").is_some());
+        }
+    }
+    // 64 of them are kept. A machine that stands still for a moment may have some more opened, but
+    // none may serve a few calls only.
+    let opened = server.connections();
+    assert!(
+        opened <= 8 * 64,
+        "{CALLS} calls opened {opened} connections"
+    );
+    host.finish();
+}
+
+#[test]
+fn calls_that_take_long_hold_no_other_up() {
+    const SLOW: usize = 300;
+    let server = Bare::with_sessions(|request, out| {
+        if request.json()["params"]["name"] == "slow" {
+            out.wait_for_hang_up();
+            return Ok(());
+        }
+        out.json(&result(request, &json!({"content": []})))
+    });
+    let mut host = Host::before(&server.url);
+    host.open();
+    for id in 1..=SLOW {
+        host.call(id, "slow", json!({}));
+    }
+    host.call("quick", "quick", json!({}));
+    assert!(host.answer("quick").get("result").is_some());
+    server.wait_for(|request| request.what() == "tools/call" && request.json()["id"] == SLOW);
+}
+
+#[test]
 fn a_host_that_does_not_read_stops_the_server_and_not_the_memory() {
     // More than any pipe, queue or socket holds, on one stream.
     let server = Bare::with_sessions(|request, out| {

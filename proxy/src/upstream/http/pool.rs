@@ -6,6 +6,7 @@
 
 use std::{
     fmt,
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -20,7 +21,11 @@ use hyper::{
 };
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
-use tokio::{sync::Semaphore, task::JoinSet, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::{JoinSet, yield_now},
+    time::timeout,
+};
 use tower_service::Service as _;
 
 /// How long connecting may take, the handshake of TLS included.
@@ -33,20 +38,78 @@ pub(super) const IDLE: Duration = Duration::from_secs(4);
 /// How many connections wait for the next request, at most.
 pub(super) const IDLE_CONNECTIONS: usize = 64;
 
-/// How long a request waits for one of those when as many are under way. A server that answers at
-/// once then does with them; one whose answers take their time holds nobody up for longer.
-const TURN: Duration = Duration::from_millis(20);
+/// How long none of those may come free before requests that wait get some of their own. A server
+/// that answers at once thus does with them, however many requests are under way and however slow the
+/// machine; one whose answers take their time holds nobody up.
+const STALLED: Duration = Duration::from_millis(20);
+
+/// How long a request waits while some do come free, at most: slow calls may hold most of them.
+const TURN: Duration = Duration::from_secs(1);
 
 type Sender = SendRequest<Full<Bytes>>;
 
 /// Connections that wait for a request, the one used last at the end, and since when they do.
 type Idle = Mutex<Vec<(Sender, Instant)>>;
 
+/// What answers give back when they are over.
+#[derive(Debug)]
+struct Shared {
+    idle: Idle,
+    flow: Mutex<Flow>,
+}
+
+/// Whether connections come free.
+#[derive(Debug)]
+struct Flow {
+    /// When one did, or when some waiting requests were let through because none had.
+    since: Instant,
+    /// How many are let through when it has stalled next: twice as many each time.
+    next: u32,
+    /// How many of them still may.
+    left: u32,
+}
+
+impl Flow {
+    fn new() -> Self {
+        Self {
+            since: Instant::now(),
+            next: 1,
+            left: 0,
+        }
+    }
+
+    /// Whether a waiting request may have a connection of its own.
+    fn lets_through(&mut self) -> bool {
+        if self.left == 0 && self.since.elapsed() >= STALLED {
+            self.left = self.next;
+            self.next = self.next.saturating_mul(2);
+            self.since = Instant::now();
+        }
+        let is_let = self.left > 0;
+        self.left -= u32::from(is_let);
+        is_let
+    }
+}
+
+/// A turn, over when it is dropped.
+#[derive(Debug)]
+struct Turn {
+    shared: Arc<Shared>,
+    /// None when the wait for one was too long.
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *lock(&self.shared.flow) = Flow::new();
+    }
+}
+
 /// Connections to one server. Dropping it closes them.
 pub(super) struct Pool {
     connector: HttpsConnector<HttpConnector>,
-    idle: Arc<Idle>,
-    turns: Semaphore,
+    shared: Arc<Shared>,
+    turns: Arc<Semaphore>,
     /// What carries bytes for each connection.
     carriers: Mutex<JoinSet<()>>,
 }
@@ -66,15 +129,18 @@ impl Pool {
     pub(super) fn new(connector: HttpsConnector<HttpConnector>) -> Self {
         Self {
             connector,
-            idle: Arc::default(),
-            turns: Semaphore::new(IDLE_CONNECTIONS),
+            shared: Arc::new(Shared {
+                idle: Idle::default(),
+                flow: Mutex::new(Flow::new()),
+            }),
+            turns: Arc::new(Semaphore::new(IDLE_CONNECTIONS)),
             carriers: Mutex::default(),
         }
     }
 
     /// Sends a request, and waits for the head of the answer.
     pub(super) async fn send(&self, request: Request<Bytes>) -> Result<Answer, PoolError> {
-        let turn = timeout(TURN, self.turns.acquire()).await;
+        let turn = self.turn().await;
         let uri = request.uri().clone();
         let mut request = in_origin_form(request).map(Full::new);
         loop {
@@ -84,10 +150,10 @@ impl Pool {
             };
             match sender.try_send_request(request).await {
                 Ok(response) => {
-                    drop(turn);
                     return Ok(Answer {
                         response,
-                        lease: Some((sender, Arc::clone(&self.idle))),
+                        sender: Some(sender),
+                        turn,
                     });
                 }
                 Err(mut error) => match error.take_message() {
@@ -99,10 +165,30 @@ impl Pool {
         }
     }
 
+    /// Waits until fewer requests are under way than connections are kept, but not for long.
+    async fn turn(&self) -> Turn {
+        let began = Instant::now();
+        let mut permit = pin!(Arc::clone(&self.turns).acquire_owned());
+        let permit = loop {
+            if let Ok(permit) = timeout(STALLED, permit.as_mut()).await {
+                break permit.ok();
+            }
+            // When it is this process that was held up, the answers lie there already.
+            yield_now().await;
+            if began.elapsed() >= TURN || lock(&self.shared.flow).lets_through() {
+                break None;
+            }
+        };
+        Turn {
+            shared: Arc::clone(&self.shared),
+            _permit: permit,
+        }
+    }
+
     /// The connection that was used last, if it can be used again.
     async fn idle(&self) -> Option<Sender> {
         loop {
-            let (mut sender, since) = lock(&self.idle).pop()?;
+            let (mut sender, since) = lock(&self.shared.idle).pop()?;
             if since.elapsed() < IDLE && sender.ready().await.is_ok() {
                 return Some(sender);
             }
@@ -128,7 +214,7 @@ impl Pool {
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Pool")
-            .field("idle", &lock(&self.idle).len())
+            .field("idle", &lock(&self.shared.idle).len())
             .finish_non_exhaustive()
     }
 }
@@ -166,7 +252,9 @@ fn in_origin_form(mut request: Request<Bytes>) -> Request<Bytes> {
 pub(in crate::upstream) struct Answer {
     response: Response<Incoming>,
     /// Given back once the body has been read to its end; a body that is not closes the connection.
-    lease: Option<(Sender, Arc<Idle>)>,
+    sender: Option<Sender>,
+    /// Over once the connection has been given back, so that whoever is next finds it.
+    turn: Turn,
 }
 
 impl Answer {
@@ -181,12 +269,9 @@ impl Answer {
 
 impl Drop for Answer {
     fn drop(&mut self) {
-        if let Some((sender, idle)) = self
-            .lease
-            .take()
-            .filter(|_| self.response.body().is_end_stream())
-        {
-            let mut idle = lock(&idle);
+        let sender = self.sender.take();
+        if let Some(sender) = sender.filter(|_| self.response.body().is_end_stream()) {
+            let mut idle = lock(&self.turn.shared.idle);
             if idle.len() < IDLE_CONNECTIONS {
                 idle.push((sender, Instant::now()));
             }
