@@ -5,7 +5,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-cargo build --quiet --package stretto-proxy --package stretto-cli
+# Where somebody watches, the first build is shown: it takes some minutes.
+[ -t 2 ] && quiet=() || quiet=(--quiet)
+cargo build "${quiet[@]}" --package stretto-proxy --package stretto-cli
 bin="${CARGO_TARGET_DIR:-target}/debug"
 logs="$(mktemp -d "${TMPDIR:-/tmp}/stretto-logs.XXXXXX")"
 

@@ -97,8 +97,9 @@ impl ArbiterArgs {
             oracle::dump(&requests, file)?;
         }
         answerer.check_cost(&requests, self.oracle_budget)?;
-        let asked = answerer.ask(&requests)?;
-        let fitted = fitting.finish(&asked.answers)?;
+        let without = "fitting an arbiter, without which --habit-only learns";
+        let asked = answerer.ask(&requests).context(without)?;
+        let fitted = fitting.finish(&asked.answers).context(without)?;
         if !self.refit_habit {
             return Ok(fitted);
         }

@@ -99,6 +99,7 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         seen.extend(others);
     }
     let any_names_a_home = check_sessions(seen)?;
+    let unmet = census.unmet_fields().join(", ");
     let redactor = census.finish();
 
     fs::create_dir_all(&args.out).with_context(|| format!("creating {}", args.out.display()))?;
@@ -133,6 +134,11 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
         count(redactor.kept(), "value"),
         hashes.count(),
     )?;
+    if !unmet.is_empty() {
+        Voice::stderr().say(&format!(
+            "warning: no call and no result has a member {unmet}, so --hash-field did nothing for it"
+        ));
+    }
     if !args.drop_command && any_names_a_home {
         Voice::stderr().say(
             "warning: the headers' server commands were kept, and have paths that may name people; \

@@ -260,6 +260,11 @@ fn the_steps_lead_from_recording_to_a_served_flow() {
         serving.contains(" stretto flow-diff ") && !serving.contains(" promote "),
         "{serving}"
     );
+    assert!(!serving.contains(" --shadow "), "{serving}");
+    let promoted = steps(&["--flow", &flow("shop.promoted.flow.json")]);
+    let again =
+        "stretto init --host cursor --domain shop --flow ~/.stretto/shop-new.flow.json --shadow";
+    assert!(promoted.contains(again), "{promoted}");
     // What is learned next keeps the arbiter, if there is one.
     assert!(serving.contains(" --habit-only "), "{serving}");
     let asking = flow("retail-5-sessions-shipped-arbiter.flow.json");

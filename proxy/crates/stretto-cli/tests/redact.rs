@@ -217,3 +217,16 @@ fn a_wrong_command_line_ends_with_2() {
         assert_eq!(output.status.code(), Some(2), "{options:?}");
     }
 }
+
+#[test]
+fn a_field_that_nobody_has_is_warned_about() {
+    let out = TempDir::new().unwrap();
+    let options = ["--hash-field", "email,emial,user_id"];
+    let output = redact(&recorded("demo-shop"), out.path(), Some("pepper"), &options);
+    assert!(output.status.success());
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "stretto: warning: no call and no result has a member emial, so --hash-field did nothing for \
+         it\n"
+    );
+}

@@ -44,9 +44,7 @@ pub enum EditError {
         name: String,
     },
     /// The server is behind a proxy.
-    #[error(
-        "{name:?} is behind stretto-proxy already; take that out first with `stretto undo {name}`"
-    )]
+    #[error("{name:?} is behind stretto-proxy already; take that out first, with stretto undo")]
     Wrapped {
         /// The server.
         name: String,

@@ -154,6 +154,13 @@ pub(super) fn text(plan: &Plan, first: &str) -> String {
                 steps.push(format!(
                     "Now and then learn again, and read what has changed:\n{learn}\n{diff}"
                 ));
+                if flow.is_promoted {
+                    let shadow = plan.again(&new, true);
+                    steps.push(format!(
+                        "The new flow acts everywhere. Have it earn its places as this one did, in \
+                         shadow first:{shadow}"
+                    ));
+                }
             }
             if has_arbiter {
                 notes.push(

@@ -15,6 +15,8 @@ use crate::mcp::Log;
 pub struct Census {
     options: Options,
     fields: HashSet<String>,
+    /// Those of them that were met.
+    met: HashSet<String>,
     /// The sessions that have each value, by number; not more of them than matter.
     seen: HashMap<String, Vec<usize>>,
     sessions: HashMap<String, usize>,
@@ -38,6 +40,7 @@ impl Census {
         Self {
             options: options.clone(),
             fields,
+            met: HashSet::new(),
             seen: HashMap::new(),
             sessions: HashMap::new(),
             current: 0,
@@ -75,9 +78,18 @@ impl Census {
                 }
             }
         }
+        self.met.extend(other.met);
         self.declared.extend(other.declared);
         self.forced.extend(other.forced);
         self.phrases.extend(other.phrases);
+    }
+
+    /// Names of fields to be hashed that no log has had: misspelled, perhaps.
+    pub fn unmet_fields(&self) -> Vec<&str> {
+        let names = self.options.hash_fields.iter().map(String::as_str);
+        names
+            .filter(|name| !self.met.contains(&normal(name)))
+            .collect()
     }
 
     /// What redacts the logs that were counted.
@@ -188,8 +200,16 @@ impl Sink for Counter<'_> {
         data.to_owned()
     }
 
-    fn is_field(&self, name: &str) -> bool {
-        !self.census.fields.is_empty() && self.census.fields.contains(&normal(name))
+    fn is_field(&mut self, name: &str) -> bool {
+        if self.census.fields.is_empty() {
+            return false;
+        }
+        let name = normal(name);
+        let is_field = self.census.fields.contains(&name);
+        if is_field {
+            self.census.met.insert(name);
+        }
+        is_field
     }
 
     fn listed(&mut self, result: &Value) {

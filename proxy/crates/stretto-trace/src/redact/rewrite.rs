@@ -227,7 +227,7 @@ impl Sink for Rewriter<'_> {
         }
     }
 
-    fn is_field(&self, name: &str) -> bool {
+    fn is_field(&mut self, name: &str) -> bool {
         !self.redactor.fields.is_empty() && self.redactor.fields.contains(&normal(name))
     }
 

@@ -24,8 +24,8 @@ pub(super) trait Sink {
     /// Data that nobody reads, such as an image in base64.
     fn blob(&mut self, data: &str) -> String;
 
-    /// Whether the members of this name are always hashed.
-    fn is_field(&self, name: &str) -> bool;
+    /// Whether the members of this name, which the log has, are always hashed.
+    fn is_field(&mut self, name: &str) -> bool;
 
     /// The result of a listing of tools, which stays as it is.
     fn listed(&mut self, result: &Value);
@@ -208,7 +208,7 @@ impl<S: Sink> Walk<'_, S> {
                 "params" => self.params(members, member),
                 "result" => self.protocol(member, false, from),
                 "error" => self.error(member),
-                _ => self.data(member, self.sink.is_field(name)),
+                _ => self.member(name, member),
             };
             out.insert(name.clone(), member);
         }
@@ -276,7 +276,7 @@ impl<S: Sink> Walk<'_, S> {
                 ("message", Value::String(text)) => {
                     by_line(text, |line| self.sink.line(line)).into()
                 }
-                _ => self.data(member, self.sink.is_field(name)),
+                _ => self.member(name, member),
             };
             out.insert(name.clone(), member);
         }
@@ -290,7 +290,7 @@ impl<S: Sink> Walk<'_, S> {
             let member = match name.as_str() {
                 "role" => member.clone(),
                 "content" => self.content(member),
-                _ => self.data(member, self.sink.is_field(name)),
+                _ => self.member(name, member),
             };
             out.insert(name.clone(), member);
         }
@@ -318,6 +318,12 @@ impl<S: Sink> Walk<'_, S> {
             }
             other => other.clone(),
         }
+    }
+
+    /// What a member of this name holds.
+    fn member(&mut self, name: &str, value: &Value) -> Value {
+        let is_forced = self.sink.is_field(name);
+        self.data(value, is_forced)
     }
 
     /// What somebody else than the protocol has named: every name, string and number.
@@ -437,7 +443,7 @@ impl<S: Sink> Walk<'_, S> {
             if name == "progressToken" || name.starts_with(META_PREFIX) {
                 put(&mut out, name.clone(), member.clone());
             } else {
-                let member = self.data(member, self.sink.is_field(name));
+                let member = self.member(name, member);
                 put(&mut out, self.sink.value(name, false), member);
             }
         }
