@@ -232,7 +232,7 @@ fn exit_of(error: &anyhow::Error) -> Exit {
 struct Misuse(String);
 
 #[derive(Debug, thiserror::Error)]
-#[error("no scenario matches {}", if .0.is_empty() { "it".to_owned() } else { .0.join(", ") })]
+#[error("{}", if .0.is_empty() { "there is no scenario yet; stretto-harness new writes one from a log".to_owned() } else { format!("no scenario matches {}", .0.join(", ")) })]
 struct NoMatch(Vec<String>);
 
 fn say(text: &str) {

@@ -48,6 +48,11 @@ impl ArbiterArgs {
         !self.habit_only && self.arbiter_from.is_none()
     }
 
+    /// Whether some sessions are held out of everything else that is learned, for the arbiter.
+    pub fn holds_out(&self) -> bool {
+        self.is_fitted() && !self.refit_habit
+    }
+
     /// Makes sure that what the command line asks for can be had, before any session is read: the
     /// arbiter of another file, somebody who answers, a place for the questions.
     ///

@@ -182,9 +182,14 @@ pub fn run(args: &Args, screen: &mut Screen) -> anyhow::Result<ExitCode> {
                 .learn(&sessions, &recorded.surroundings, &options, &mut progress)?;
         bar.finish_and_clear();
         write_whole(file, flow.to_text().as_bytes())?;
+        let (taught, all) = (flow.provenance.habit_episodes, sessions.len());
+        let from = if args.arbiter.holds_out() {
+            format!("{taught} of {all}")
+        } else {
+            learned_from(&options, taught, all)
+        };
         voice.say(&format!(
-            "learned from {} sessions, with {} tools of which {} only read; wrote {}",
-            learned_from(&options, flow.provenance.habit_episodes, sessions.len()),
+            "learned from {from} sessions, with {} tools of which {} only read; wrote {}",
             flow.manifest.tools.len(),
             flow.sites.reads.len(),
             file.display()

@@ -429,6 +429,22 @@ fn a_server_over_http_is_named_with_its_headers_variables() {
         ])
     );
     assert!(ran.stderr.contains("`env` needs TOKEN"), "{}", ran.stderr);
+
+    let ran = place.init(&[
+        "--host",
+        "claude-code",
+        "--domain",
+        "shop",
+        "--upstream",
+        "https://example.com/mcp",
+        "--upstream-header",
+        "Authorization=SHOP_AUTH",
+    ]);
+    assert!(
+        ran.stderr.contains("needs SHOP_AUTH") && ran.stderr.contains("`-e NAME=VALUE`"),
+        "{}",
+        ran.stderr
+    );
 }
 
 #[test]

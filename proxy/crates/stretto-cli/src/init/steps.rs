@@ -93,10 +93,16 @@ pub(super) fn text(plan: &Plan, first: &str) -> String {
     let mut steps = vec![first.to_owned()];
     let mut notes = Vec::new();
     if !plan.variables.is_empty() {
-        notes.push(format!(
-            "The entry's `env` needs {}, each with a header's whole value.",
-            plan.variables.join(", ")
-        ));
+        let names = plan.variables.join(", ");
+        // What it prints is a command, unless a file is written.
+        notes.push(if plan.host == Host::ClaudeCode && !plan.is_in_file {
+            format!(
+                "The server needs {names}, each with a header's whole value: give it `-e NAME=VALUE` \
+                 for each, before the `--`."
+            )
+        } else {
+            format!("The entry's `env` needs {names}, each with a header's whole value.")
+        });
     }
     match &plan.flow {
         None => {
