@@ -240,13 +240,24 @@ impl<'a> Importer<'a> {
             }
             None => {
                 text.push_str(", wait = false");
-                let comment =
-                    "This was never answered. If the server answers it now, the snapshot shows it.";
+                let comment = if self.is_answered_by_proxy(at, id) {
+                    "The proxy answered this itself, as it does with the options that it had: then take `wait = false` out."
+                } else {
+                    "This was never answered. If the server answers it now, the snapshot shows it."
+                };
                 self.push(Some(comment), text);
                 return Some(String::new());
             }
         }
         Some(text)
+    }
+
+    /// Whether the proxy answered a request, which the server then was never asked.
+    fn is_answered_by_proxy(&self, at: usize, id: &Value) -> bool {
+        let later = self.lines.iter().zip(&self.messages).skip(at + 1);
+        later
+            .filter(|(line, _)| line.from == "proxy")
+            .any(|(_, message)| matches!(&message.kind, Kind::Response { id: own } if own == id))
     }
 
     /// `, id = …` where the id is not the one that the runner would give.

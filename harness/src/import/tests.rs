@@ -138,6 +138,15 @@ fn a_call_without_an_answer_is_marked_for_a_person() {
         "{written:?}"
     );
     assert!(written[1].ends_with("wait = false },"), "{written:?}");
+    let refused = steps(&[
+        ("client", CALL),
+        ("proxy", &answer(1, "Refused by the policy check")),
+    ]);
+    assert!(
+        refused[0].starts_with("# The proxy answered this itself"),
+        "{refused:?}"
+    );
+    assert!(refused[1].ends_with(", wait = false },"), "{refused:?}");
 }
 
 #[test]
